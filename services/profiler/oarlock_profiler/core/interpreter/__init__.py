@@ -1,0 +1,1 @@
+"""An abstract interpreter over ``ast``: Python as people write it, with unknowns. Knows nothing of frameworks."""
