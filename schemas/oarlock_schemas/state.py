@@ -1,0 +1,91 @@
+"""The state of a task and the moves it may make."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from oarlock_schemas.base import Message, Token
+from oarlock_schemas.events import Outcome
+
+State = Literal[
+    "submitted",
+    "profiled",
+    "queued",
+    "placed",
+    "launching",
+    "running",
+    "succeeded",
+    "failed",
+    "cancelled",
+    "rejected",
+]
+
+FINAL: frozenset[str] = frozenset({"succeeded", "failed", "cancelled", "rejected"})
+
+MOVES: dict[str, frozenset[str]] = {
+    "submitted": frozenset({"profiled", "rejected", "cancelled"}),
+    "profiled": frozenset({"queued", "placed", "rejected", "cancelled"}),
+    "queued": frozenset({"placed", "rejected", "cancelled"}),
+    # Back to queued: a refused fence, a container that never started, or a run that is given another attempt.
+    "placed": frozenset({"launching", "running", "queued", "failed", "cancelled"}),
+    "launching": frozenset({"running", "queued", "failed", "cancelled", "succeeded"}),
+    "running": frozenset({"succeeded", "failed", "cancelled", "queued"}),
+    "succeeded": frozenset(),
+    "failed": frozenset(),
+    "cancelled": frozenset(),
+    "rejected": frozenset(),
+}
+
+
+class StateChange(Message):
+    """One step of a task's history."""
+
+    state: State
+    at: str
+    by: str
+    note: str | None = None
+
+
+class IllegalMove(ValueError):
+    """A move that :data:`MOVES` does not allow; the message carries the task's history."""
+
+
+class TaskRecord(Message):
+    """A task's state (bucket `tasks`, key `{task_id}`), moved by compare-and-set only."""
+
+    task_id: Token
+    name: str | None = None
+    owner: Token = "anonymous"
+    priority: int = 50
+    state: State = "submitted"
+    attempt: int = 1
+    outcome: Outcome | None = None
+    message: str | None = None
+    message_zh: str | None = None
+    site: str | None = None
+    device_uids: list[str] = Field(default_factory=list)
+    device_kind: str | None = None
+    predicted_bytes: int | None = None
+    measured_bytes: int | None = None
+    simulated: bool = False
+    trace_id: str | None = None
+    history: list[StateChange] = Field(default_factory=list)
+
+    def move(self, state: State, *, at: str, by: str, note: str | None = None, **changes: object) -> TaskRecord:
+        """The record in ``state``, with one more step of history and the fields of ``changes`` replaced.
+
+        Raises:
+            IllegalMove: the state machine has no such move.
+        """
+        if state not in MOVES[self.state]:
+            steps = " → ".join(f"{step.state} ({step.by}, {step.at})" for step in self.history)
+            raise IllegalMove(f"task {self.task_id} cannot go from {self.state} to {state}; its history: {steps}")
+        step = StateChange(state=state, at=at, by=by, note=note)
+        return self.model_copy(update={**changes, "state": state, "history": [*self.history, step]})
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self.state in FINAL
