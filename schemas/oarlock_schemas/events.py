@@ -88,7 +88,7 @@ class PlacedDevice(Message):
 
 
 class TaskPlaced(Message):
-    """`tasks.placed.{site}.{task_id}`: the devices a task gets. A launcher refuses a fence older than one it has seen."""
+    """`tasks.placed.{site}.{task_id}`: the devices a task gets. A launcher refuses a fence it has seen surpassed."""
 
     task_id: Token
     task: TaskSubmitted

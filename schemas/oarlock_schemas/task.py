@@ -33,7 +33,9 @@ class Source(Message):
         None, description="The script's text.", examples=["import paddle\n..."]
     )
     bundle: str | None = Field(
-        None, description="Key of a zip or tar archive in the object store `bundles`.", examples=["sha256-1f3a…"]
+        None,
+        description="Key of a zip or tar archive in the object store `bundles`.",
+        examples=["sha256-1f3a…"],
     )
     path: str | None = Field(None, description="A file or folder that profiler and launcher both can read.")
     git: str | None = Field(None, description="A git repository (`url[@revision]`) to check out.")
@@ -88,7 +90,9 @@ class TaskSpec(Message):
 class ResourcePolicy(Message):
     """What the user allows and prefers of devices."""
 
-    memory_threshold: float = Field(0.85, gt=0, le=1, description="Share of a device's free memory that may be planned.")
+    memory_threshold: float = Field(
+        0.85, gt=0, le=1, description="Share of a device's free memory that may be planned."
+    )
     allow_mixed_precision: bool = True
     distributed_strategy: str | None = Field(None, max_length=64, examples=["ddp"])
     preferred_devices: list[str] = Field(default_factory=list, max_length=64)
@@ -122,7 +126,7 @@ class Mount(Message):
 
 
 class TaskSubmitted(Message):
-    """A task, as submitted. The seed's task file (``task``, ``resource_policy``, ``scheduler``) is valid as it stands."""
+    """A task, as submitted. A file of just ``task``, ``resource_policy`` and ``scheduler`` is valid."""
 
     task_id: Token | None = Field(None, description="Given by the submitter, or assigned on arrival.")
     name: str | None = Field(None, max_length=256)
