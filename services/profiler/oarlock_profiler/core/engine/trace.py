@@ -1,8 +1,9 @@
 """The trace: every allocation, free and operator of the steps that were read, in order.
 
-Storages are freed by Python's own reference counting: a :class:`Storage` that loses its last reference (a local
-variable is rebound, a frame returns, autograd releases what it saved) writes the free into the trace, exactly where
-CPython would have released the framework's tensor. The memory model replays these events through an allocator.
+Storages are freed by Python's own reference counting: a :class:`Storage` that loses its last reference (a
+local variable is rebound, a frame returns, autograd releases what it saved) writes the free into the trace,
+exactly where CPython would have released the framework's tensor. The memory model replays these events
+through an allocator.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ class Retag:
 class Op:
     """One kernel launch: ``flops`` floating-point operations over ``bytes_moved`` bytes of device memory.
 
-    ``workspace_bytes`` is scratch that lives only while the kernel runs. ``module`` is the dotted path of the layer.
-    ``kernel`` is the framework's kernel name (phi for PaddlePaddle), for operator support.
+    ``workspace_bytes`` is scratch that lives only while the kernel runs. ``module`` is the dotted path of the
+    layer. ``kernel`` is the framework's kernel name (phi for PaddlePaddle), for operator support.
     """
 
     name: str
@@ -79,7 +80,10 @@ Event = Alloc | Free | Retag | Op | Mark
 
 @dataclass(slots=True)
 class Trace:
-    """An append-only list of events. ``limit`` bounds it; past it, ``truncated`` is set and nothing is added."""
+    """An append-only list of events.
+
+    ``limit`` bounds it; past it, ``truncated`` is set and nothing is added.
+    """
 
     events: list[Event] = field(default_factory=list)
     phase: Phase = "setup"
@@ -96,7 +100,10 @@ class Trace:
         self.events.append(event)
 
     def allocate(self, nbytes: int, kind: StorageKind, *, device: str, op: str, where: Where | None) -> Storage:
-        """Write an allocation of ``nbytes`` and return its storage; dropping the last reference writes the free."""
+        """Write an allocation of ``nbytes`` and return its storage.
+
+        Dropping the last reference writes the free.
+        """
         self._next += 1
         self.add(Alloc(self._next, nbytes, kind, device, self.phase, op, where))
         return Storage(self, self._next, nbytes, kind, device)

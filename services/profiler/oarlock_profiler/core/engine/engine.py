@@ -1,0 +1,668 @@
+"""The engine: makes tensors.
+
+Applies operators, runs backward, and writes every allocation and launch into the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from oarlock_profiler.core.engine.autocast import Autocast
+from oarlock_profiler.core.engine.autograd import BackwardPass, Edge, Grad, Node, Rule
+from oarlock_profiler.core.engine.dtypes import is_differentiable, is_floating, promote, promote_operands, size_of
+from oarlock_profiler.core.engine.modules import LayerInstance
+from oarlock_profiler.core.engine.shapes import Shape, numel
+from oarlock_profiler.core.engine.tensor import Tensor
+from oarlock_profiler.core.engine.trace import Op, Storage, StorageKind, Trace
+from oarlock_profiler.core.findings import Findings, Where
+
+Mode = Literal["fresh", "alias", "reuse", "expand", "none"]
+Saved = "Tensor | str | int | None"
+OUTPUT = "output"
+"""In ``saved``: the operator's own (first) output."""
+
+
+class Engine:
+    """Abstract tensors and autograd of one framework (``torch`` or ``paddle``).
+
+    ``kernels`` says whose kernels are mirrored: ``gpu`` (the default; dropout masks of one byte, fused
+    attention) or ``cpu`` (what the CPU builds do; used against the CPU oracles). ``steps_to_walk`` training
+    steps are read before ``steady`` turns true. ``assumed_batch`` stands where a script's batch cannot be
+    known.
+    """
+
+    def __init__(self, trace: Trace, framework: str, *, findings: Findings | None = None, kernels: str = "gpu") -> None:
+        self.trace = trace
+        self.framework = framework
+        self.findings = findings
+        self.kernels = kernels
+        self.steps_to_walk = 2
+        self.assumed_batch: int | None = None
+        self.default_dtype = "float32"
+        self.default_device = "gpu:0" if framework == "paddle" else "cpu"
+        self.grad_enabled = True
+        self.autocast_stack: list[Autocast] = []
+        self.module_stack: list[LayerInstance] = []
+        self.where: Where | None = None
+        self.locate: Callable[[], Where | None] | None = None
+        self.roots: list[LayerInstance] = []
+        self._sequence = 0
+        self._node_module: str | None = None
+        self._node_where: Where | None = None
+
+    # --- state
+    # -----------------------------------------------------------------------------------------------------
+    @property
+    def steady(self) -> bool:
+        """Whether enough training steps were walked to know the steady state."""
+        return self.trace.steps >= self.steps_to_walk
+
+    @property
+    def autocast(self) -> Autocast | None:
+        """The innermost autocast that is in force, or None."""
+        return self.autocast_stack[-1] if self.autocast_stack else None
+
+    @property
+    def module_path(self) -> str:
+        """Dotted path of the layer whose forward runs."""
+        if self._node_module is not None:
+            return self._node_module
+        return self.module_stack[-1].path or "" if self.module_stack else ""
+
+    def training_step_done(self) -> None:
+        """The optimiser has stepped (a new step begins)."""
+        self.trace.step_end()
+
+    def device_of(self, tensor: Tensor) -> str:
+        """``cpu``, ``meta`` or ``gpu:N``."""
+        return tensor.device
+
+    def place(self) -> Where | None:
+        """The script's line being executed."""
+        if self._node_module is not None:
+            return self._node_where
+        return self.locate() if self.locate is not None else self.where
+
+    @contextmanager
+    def grad_mode(self, enabled: bool) -> Iterator[None]:
+        """``no_grad`` / ``enable_grad`` for the length of a ``with``."""
+        before, self.grad_enabled = self.grad_enabled, enabled
+        try:
+            yield
+        finally:
+            self.grad_enabled = before
+
+    def push_autocast(self, autocast: Autocast) -> None:
+        """Enter an autocast context; nested ones share the outermost one's cache of cast weights."""
+        if self.autocast_stack:
+            autocast.cache = self.autocast_stack[-1].cache
+        self.autocast_stack.append(autocast)
+
+    def pop_autocast(self) -> None:
+        """Leave it; the outermost one drops the cached casts."""
+        if self.autocast_stack:
+            left = self.autocast_stack.pop()
+            if not self.autocast_stack:
+                left.cache.clear()
+
+    # --- making tensors
+    # --------------------------------------------------------------------------------------------
+    def allocate(self, nbytes: int, kind: StorageKind, device: str, op: str) -> Storage:
+        """Device memory, written into the trace."""
+        return self.trace.allocate(nbytes, kind, device=device, op=op, where=self.place())
+
+    def tensor(
+        self,
+        shape: Sequence[int],
+        dtype: str | None = None,
+        *,
+        kind: StorageKind = "activation",
+        device: str | None = None,
+        requires_grad: bool = False,
+        where: Where | None = None,
+        op: str = "",
+        value: Any = None,
+    ) -> Tensor:
+        """A new leaf tensor with memory of its own."""
+        dims = tuple(int(s) for s in shape)
+        dtype = dtype or self.default_dtype
+        place = device or self.default_device
+        nbytes = 0 if place == "meta" else int(numel(dims) * size_of(dtype))
+        storage = self.trace.allocate(nbytes, kind, device=place, op=op, where=where or self.place())
+        return Tensor(self, dims, dtype, storage, place, requires_grad=requires_grad, value=value)
+
+    def parameter(
+        self,
+        shape: Sequence[int],
+        dtype: str | None = None,
+        trainable: bool = True,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> Tensor:
+        """A new parameter of a layer."""
+        made = self.tensor(shape, dtype, kind="parameter", device=device, requires_grad=trainable, op="parameter")
+        made.is_parameter = True
+        made.name = name
+        return made
+
+    def constant(self, value: Any, dtype: str, device: str | None = None) -> Tensor:
+        """A zero-dimensional tensor whose value is known."""
+        return self.tensor((), dtype, kind="temporary", device=device, value=value, op="constant")
+
+    def unknown_tensor(self, why: str, dtype: str | None = None) -> Tensor:
+        """A tensor of which not even the shape is known."""
+        return Tensor(self, None, dtype or self.default_dtype, None, self.default_device, why=why)
+
+    def findings_gap(
+        self, where: Where | None, why: str, what: str = "autograd", assumed: object | None = None
+    ) -> None:
+        """Note what could not be known."""
+        if self.findings is not None:
+            self.findings.gap(what, where, why, assumed)
+
+    # --- operators
+    # -------------------------------------------------------------------------------------------------
+    def record(
+        self,
+        name: str,
+        kernel: str,
+        dtype: str,
+        shape: Shape,
+        *,
+        flops: int = 0,
+        bytes_moved: int = 0,
+        workspace_bytes: int = 0,
+        matmul: bool = False,
+    ) -> None:
+        """Write one kernel launch; element-wise kernels count one operation an element."""
+        if not matmul and not flops:
+            flops = numel(shape)
+        self.trace.add(
+            Op(
+                name,
+                kernel,
+                dtype,
+                self.trace.phase,
+                flops,
+                bytes_moved,
+                workspace_bytes,
+                self.module_path,
+                self.place(),
+                matmul,
+            )
+        )
+
+    def apply(
+        self,
+        name: str,
+        inputs: Sequence[Tensor],
+        shape: Sequence[int],
+        dtype: str | None = None,
+        *,
+        saved: Sequence[Any] = (),
+        view: Tensor | None = None,
+        inplace: Tensor | None = None,
+        grad: Mode | Sequence[Mode] = "fresh",
+        flops: int = 0,
+        backward_flops: int | None = None,
+        workspace_bytes: int = 0,
+        backward_workspace_bytes: int = 0,
+        kernel: str | None = None,
+        matmul: bool = False,
+        rule: Rule | None = None,
+        value: Any = None,
+    ) -> Tensor:
+        """Apply an operator with one output of ``shape`` (``dtype`` None: the inputs' promoted type).
+
+        ``saved`` lists what autograd keeps when it keeps anything: input tensors, ``"output"``, a number of
+        bytes (a mask, allocated by the operator), or a pair ``(item, tensor)``: ``item`` is kept only when
+        ``tensor`` needs a gradient. ``view``: the output shares this tensor's memory; ``inplace``: it is this
+        tensor, overwritten. ``grad`` is the mode of each input's gradient (see :class:`Node`). ``flops``
+        counts the forward pass; backward costs the same once per matrix input that needs a gradient unless
+        ``backward_flops`` says otherwise. ``workspace_bytes`` is held while the kernel runs.
+        """
+        return self.apply_multi(
+            name, inputs, ((tuple(shape), dtype),), saved=saved, views=(view,), inplace=inplace, grad=grad, flops=flops,
+            backward_flops=backward_flops, workspace_bytes=workspace_bytes,
+            backward_workspace_bytes=backward_workspace_bytes, kernel=kernel, matmul=matmul, rule=rule, values=(value,),
+        )[0]  # fmt: skip
+
+    def apply_multi(
+        self,
+        name: str,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[tuple[Shape, str | None]],
+        *,
+        saved: Sequence[Any] = (),
+        views: Sequence[Tensor | None] = (),
+        inplace: Tensor | None = None,
+        grad: Mode | Sequence[Mode] = "fresh",
+        flops: int = 0,
+        backward_flops: int | None = None,
+        workspace_bytes: int = 0,
+        backward_workspace_bytes: int = 0,
+        kernel: str | None = None,
+        matmul: bool = False,
+        rule: Rule | None = None,
+        values: Sequence[Any] = (),
+        node_name: str | None = None,
+    ) -> list[Tensor]:
+        """Apply an operator with several outputs.
+
+        See :meth:`apply`. In ``saved``, ``("output", i)`` is output ``i``.
+        """
+        for tensor in inputs:
+            if tensor.shape is None:
+                why = tensor.why or f"{name} of an unknown tensor"
+                return [self.unknown_tensor(why, tensor.dtype) for _ in outputs]
+        policy = self.autocast
+        if policy is not None:
+            inputs, saved = self._cast_inputs(policy, name, inputs, saved)
+        kernel = kernel or name
+        differentiable = self.grad_enabled and any(t.requires_grad for t in inputs)
+        promoted: str | None = None
+        made: list[Tensor] = []
+        device = self._device(inputs)
+        workspace = None
+        if workspace_bytes:
+            workspace = self.allocate(workspace_bytes, "workspace", device, name)
+        moved = 0
+        is_view = True
+        for index, (shape, dtype) in enumerate(outputs):
+            if dtype is None:
+                if promoted is None:
+                    promoted = inputs[0].dtype if len(inputs) == 1 else promoted_dtype(inputs)
+                dtype = promoted
+            base = views[index] if index < len(views) else None
+            if inplace is not None:
+                storage = inplace.storage
+                is_view = False
+            elif base is not None:
+                storage = base.storage
+            else:
+                is_view = False
+                nbytes = 0 if device == "meta" else int(numel(shape) * size_of(dtype))
+                storage = self.trace.allocate(nbytes, "activation", device=device, op=name, where=self.place())
+                moved += nbytes
+            out = Tensor(self, shape, dtype, storage, device, value=values[index] if index < len(values) else None)
+            out.is_view = base is not None
+            made.append(out)
+        del workspace
+        if differentiable:
+            differentiable = any(is_differentiable(out.dtype) for out in made)
+        if differentiable:
+            node = self._node(node_name or name, kernel, inputs, made, saved, grad, rule)
+            node.flops, node.matmul = backward_flops if backward_flops is not None else flops, matmul
+            if backward_flops is None and matmul:
+                node.flops = flops * sum(1 for t in inputs[:2] if t.requires_grad)
+            node.workspace_bytes = backward_workspace_bytes
+            for index, out in enumerate(made):
+                if is_differentiable(out.dtype):
+                    out.node, out.output_index, out.requires_grad = node, index, True
+        else:
+            self._allocate_unsaved(saved, device, name)
+        if not is_view:
+            for tensor in inputs:
+                moved += tensor.nbytes
+            self.record(
+                name, kernel, made[0].dtype if made else "float32", made[0].shape or (), flops=flops, bytes_moved=moved,
+                workspace_bytes=workspace_bytes, matmul=matmul,
+            )  # fmt: skip
+            if matmul and self.module_stack and self._node_module is None:
+                self.module_stack[-1].stats.flops += flops
+        if inplace is not None:
+            return [self._overwrite(inplace, made[0])]
+        return made
+
+    def _overwrite(self, target: Tensor, result: Tensor) -> Tensor:
+        if result.node is not None and not (target.requires_grad and target.node is None):
+            target.node, target.output_index, target.requires_grad = result.node, result.output_index, True
+        target.value = result.value
+        if result.shape is not None and not target.is_parameter:
+            target.shape = result.shape
+        return target
+
+    def _device(self, inputs: Sequence[Tensor]) -> str:
+        device = None
+        for tensor in inputs:
+            if tensor.device != "cpu" or device is None:
+                device = tensor.device
+                if device != "cpu":
+                    break
+        return device or self.default_device
+
+    def _node(
+        self,
+        name: str,
+        kernel: str,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        saved: Sequence[Any],
+        grad: Mode | Sequence[Mode],
+        rule: Rule | None,
+    ) -> Node:
+        edges: list[Edge | None] = []
+        for index, tensor in enumerate(inputs):
+            mode = grad if isinstance(grad, str) else grad[index] if index < len(grad) else "fresh"
+            if not tensor.requires_grad or mode == "none":
+                edges.append(None)
+            else:
+                target: Node | Tensor = tensor.node if tensor.node is not None else tensor
+                edges.append(
+                    Edge(target, tensor.output_index, tensor.shape or (), tensor.dtype, tensor.device, mode)
+                )  # fmt: skip
+        self._sequence += 1
+        node = Node(self._sequence, name, kernel, edges, len(outputs))
+        node.module, node.where, node.rule = self.module_path, self.place(), rule
+        kept: list[Storage] = []
+        device = outputs[0].device if outputs else self.default_device
+        for item in saved:
+            storage = self._resolve_saved(item, outputs, device, name)
+            if storage is not None:
+                kept.append(storage)
+                self._note_saved(storage)
+        node.saved = kept
+        return node
+
+    def _resolve_saved(self, item: Any, outputs: Sequence[Tensor], device: str, name: str) -> Storage | None:
+        if isinstance(item, tuple):
+            if item[0] == OUTPUT and isinstance(item[1], int):
+                return outputs[item[1]].storage
+            if not item[1].requires_grad:
+                return None
+            item = item[0]
+        if item is None:
+            return None
+        if isinstance(item, Tensor):
+            return item.storage
+        if isinstance(item, Storage):
+            return item
+        if isinstance(item, str):
+            return outputs[0].storage
+        return self.allocate(item, "saved", device, name)
+
+    def _allocate_unsaved(self, saved: Sequence[Any], device: str, name: str) -> None:
+        for item in saved:
+            if isinstance(item, int) and item:
+                self.allocate(item, "temporary", device, name)
+
+    def _note_saved(self, storage: Storage) -> None:
+        if storage.kind == "activation":
+            storage.retag("saved")
+        elif storage.kind not in ("saved", "input"):
+            return
+        if self.module_stack:
+            stats = self.module_stack[-1].stats
+            if stats.calls <= 1:
+                stats.saved_bytes += storage.nbytes
+
+    # --- autocast
+    # --------------------------------------------------------------------------------------------------
+    def _cast_inputs(
+        self, policy: Autocast, name: str, inputs: Sequence[Tensor], saved: Sequence[Any]
+    ) -> tuple[list[Tensor], list[Any]]:
+        wanted = policy.wanted(name)
+        if wanted is None:
+            return list(inputs), list(saved)
+        if wanted == "promote":
+            floats = [t.dtype for t in inputs if is_floating(t.dtype)]
+            wanted = floats[0] if floats else "float32"
+            for dtype in floats[1:]:
+                wanted = promote(wanted, dtype)
+        replaced: dict[int, Tensor] = {}
+        result: list[Tensor] = []
+        for tensor in inputs:
+            if is_floating(tensor.dtype) and tensor.dtype not in (wanted, "float64") and tensor.device != "cpu":
+                if id(tensor) not in replaced:
+                    replaced[id(tensor)] = self._cast(policy, tensor, wanted)
+                tensor = replaced[id(tensor)]
+            result.append(tensor)
+        if not replaced:
+            return result, list(saved)
+        mapped: list[Any] = []
+        for item in saved:
+            if isinstance(item, tuple):
+                mapped.append(tuple(replaced.get(id(part), part) for part in item))
+            else:
+                mapped.append(replaced.get(id(item), item))
+        return result, mapped
+
+    def _cast(self, policy: Autocast, tensor: Tensor, dtype: str) -> Tensor:
+        cacheable = policy.use_cache and tensor.requires_grad and tensor.node is None and dtype != "float32"
+        if cacheable:
+            held = policy.cache.get(id(tensor))
+            if held is not None and held[1].dtype == dtype:
+                return held[1]
+        cast = self.cast(tensor, dtype)
+        if cacheable:
+            policy.cache[id(tensor)] = (tensor, cast)
+        return cast
+
+    def cast(self, tensor: Tensor, dtype: str) -> Tensor:
+        """``tensor`` in another type (a copy, differentiable)."""
+        if tensor.shape is None or tensor.dtype == dtype:
+            return tensor
+        stack, self.autocast_stack = self.autocast_stack, []
+        made = self.apply("cast", [tensor], tensor.shape, dtype, value=tensor.value)
+        self.autocast_stack = stack
+        return made
+
+    # --- backward
+    # --------------------------------------------------------------------------------------------------
+    def fresh_grad(self, shape: Shape, dtype: str, device: str, op: str) -> Grad:
+        """A newly allocated gradient."""
+        return Grad(self.allocate(int(numel(shape) * size_of(dtype)), "temporary", device, op), shape, dtype)
+
+    def enter_node(self, node: Node) -> tuple[str | None, Where | None]:
+        """Attribute what is written now to ``node``'s layer and line.
+
+        Returns what to give :meth:`leave_node`.
+        """
+        before = (self._node_module, self._node_where)
+        self._node_module, self._node_where = node.module, node.where
+        return before
+
+    def leave_node(self, before: tuple[str | None, Where | None]) -> None:
+        """Undo :meth:`enter_node`."""
+        self._node_module, self._node_where = before
+
+    def accumulate(self, leaf: Tensor, grad: Grad) -> None:
+        """Give ``leaf`` its gradient as the framework does."""
+        held = leaf.grad
+        if held is None or leaf.cleared or held.storage is None:
+            if grad.shared or not grad.dense or grad.dtype != leaf.dtype:
+                grad = self.fresh_grad(leaf.shape or (), leaf.dtype, leaf.device, "accumulate_grad")
+            grad.storage.retag("gradient")
+            leaf.grad = Tensor(self, leaf.shape, leaf.dtype, grad.storage, leaf.device)
+            leaf.cleared = False
+            return
+        self.record("add_", "add", grad.dtype, grad.shape, bytes_moved=3 * grad.nbytes)
+
+    def backward(self, tensor: Tensor, gradient: Tensor | None = None, *, retain_graph: bool = False) -> None:
+        """Run the graph below ``tensor`` and give every leaf its gradient.
+
+        An unknown tensor has nothing to run.
+        """
+        self.backward_many([tensor], [gradient], retain_graph=retain_graph)
+
+    def backward_many(
+        self, tensors: Sequence[Tensor], gradients: Sequence[Tensor | None], *, retain_graph: bool = False
+    ) -> None:
+        """``torch.autograd.backward`` over several roots."""
+        before, self.trace.phase = self.trace.phase, "backward"
+        enabled, self.grad_enabled = self.grad_enabled, False
+        try:
+            self._run(BackwardPass(self, retain_graph), tensors, gradients)
+        finally:
+            self.grad_enabled = enabled
+            self.trace.phase = before
+
+    def _run(self, walk: BackwardPass, tensors: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> None:
+        roots: list[tuple[Tensor, Grad]] = []
+        for tensor, given in zip(tensors, gradients, strict=True):
+            if tensor.shape is None or not tensor.requires_grad:
+                self.findings_gap(self.place(), "backward of a tensor that needs no gradient or is unknown")
+                continue
+            if given is not None and given.storage is not None:
+                roots.append((tensor, Grad(given.storage, tensor.shape, given.dtype, shared=True)))
+            else:
+                roots.append((tensor, self.fresh_grad(tensor.shape, tensor.dtype, tensor.device, "ones_like")))
+        walk.run(roots)
+
+    def grad(
+        self,
+        outputs: Sequence[Tensor],
+        inputs: Sequence[Tensor],
+        *,
+        retain_graph: bool = False,
+        create_graph: bool = False,
+    ) -> list[Tensor | None]:
+        """``autograd.grad``: gradients of ``inputs`` as new tensors.
+
+        With ``create_graph`` the graph is kept and the gradients depend on every input again (their backward
+        allocates what a second pass over the same leaves would).
+        """
+        keys = [(id(t.node) if t.node is not None else id(t), t.output_index) for t in inputs]
+        capture: dict[tuple[int, int], Grad | None] = dict.fromkeys(keys)
+        before, self.trace.phase = self.trace.phase, "backward"
+        try:
+            self._run(BackwardPass(self, retain_graph or create_graph, capture), outputs, [None] * len(outputs))
+        finally:
+            self.trace.phase = before
+        result: list[Tensor | None] = []
+        for tensor, key in zip(inputs, keys, strict=True):
+            found = capture[key]
+            if found is None:
+                result.append(None)
+                continue
+            made = Tensor(self, tensor.shape, tensor.dtype, found.storage, tensor.device)
+            if create_graph:
+                leaves = _leaves(outputs)
+                [made] = self.apply_multi(
+                    "double_backward", [*leaves, tensor], [(tensor.shape or (), tensor.dtype)], views=(made,)
+                )
+            result.append(made)
+        return result
+
+    # --- recomputation
+    # ---------------------------------------------------------------------------------------------
+    def checkpoint(self, context: Any, function: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> Any:
+        """``torch.utils.checkpoint`` / ``recompute``: run forward without saving, run it again in backward.
+
+        Keeps the tensors among ``args`` alive until then; what the function closes over (parameters) gets its
+        gradients from the second run.
+        """
+        kwargs = dict(kwargs or {})
+        if not self.grad_enabled:
+            return context.call(function, list(args), kwargs)
+        with self.grad_mode(False):
+            result = context.call(function, list(args), kwargs)
+        outputs = [t for t in flatten_tensors(result) if t.shape is not None and is_differentiable(t.dtype)]
+        inputs = [t for t in flatten_tensors([args, kwargs]) if t.shape is not None]
+        if not outputs:
+            return result
+        modules = list(self.module_stack)
+        autocasts = list(self.autocast_stack)
+
+        def rerun(engine: Engine, node: Node, grads: list[Grad | None]) -> list[Grad | None]:
+            del node
+            stand_ins: dict[int, Tensor] = {}
+            for tensor in inputs:
+                copy = Tensor(engine, tensor.shape, tensor.dtype, tensor.storage, tensor.device)
+                copy.requires_grad = tensor.requires_grad
+                stand_ins[id(tensor)] = copy
+            again_args = _replace(list(args), stand_ins)
+            again_kwargs = _replace(kwargs, stand_ins)
+            hold = (engine.module_stack, engine.autocast_stack, engine.trace.phase)
+            engine.module_stack, engine.autocast_stack = list(modules), list(autocasts)
+            with engine.grad_mode(True):
+                again = context.call(function, again_args, again_kwargs)
+            made = [t for t in flatten_tensors(again) if t.shape is not None and is_differentiable(t.dtype)]
+            del again
+            pairs = [
+                (t, Grad(g.storage, g.shape, g.dtype, dense=g.dense, shared=True))
+                for t, g in zip(made, grads, strict=False)
+                if g is not None and t.requires_grad
+            ]
+            del made
+            with engine.grad_mode(False):
+                BackwardPass(engine, False).run(pairs)
+            del pairs
+            engine.module_stack, engine.autocast_stack, engine.trace.phase = hold
+            produced: list[Grad | None] = []
+            for tensor in inputs:
+                grad = stand_ins[id(tensor)].grad
+                if grad is None or grad.storage is None:
+                    produced.append(None)
+                    continue
+                grad.storage.retag("temporary")
+                produced.append(Grad(grad.storage, tensor.shape or (), tensor.dtype))
+                stand_ins[id(tensor)].grad = None
+            return produced
+
+        self._sequence += 1
+        edges: list[Edge | None] = [
+            Edge(t.node if t.node is not None else t, t.output_index, t.shape or (), t.dtype, t.device, "fresh")
+            if t.requires_grad
+            else None
+            for t in inputs
+        ]
+        node = Node(self._sequence, "checkpoint", "recompute", edges, len(outputs))
+        node.module, node.where, node.rule = self.module_path, self.place(), rerun
+        node.saved = [t.storage for t in inputs if t.storage is not None]
+        for storage in node.saved:
+            self._note_saved(storage)
+        for index, out in enumerate(outputs):
+            out.node, out.output_index, out.requires_grad = node, index, True
+        return result
+
+
+def promoted_dtype(tensors: Sequence[Tensor]) -> str:
+    """The type element-wise operators bring ``tensors`` to."""
+    first = tensors[0].dtype
+    if all(t.dtype == first for t in tensors):
+        return first
+    return promote_operands([(t.dtype, not t.shape) for t in tensors])
+
+
+def flatten_tensors(value: Any) -> list[Tensor]:
+    """The tensors in a nest of lists, tuples and dicts, in order."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [t for item in value for t in flatten_tensors(item)]
+    if isinstance(value, dict):
+        return [t for item in value.values() for t in flatten_tensors(item)]
+    return []
+
+
+def _replace(value: Any, stand_ins: dict[int, Tensor]) -> Any:
+    if isinstance(value, Tensor):
+        return stand_ins.get(id(value), value)
+    if type(value) in (list, tuple):
+        return type(value)(_replace(item, stand_ins) for item in value)
+    if isinstance(value, dict):
+        return {key: _replace(item, stand_ins) for key, item in value.items()}
+    return value
+
+
+def _leaves(outputs: Sequence[Tensor]) -> list[Tensor]:
+    """Every leaf below ``outputs``."""
+    found: dict[int, Tensor] = {}
+    seen: set[int] = set()
+    stack = [t.node for t in outputs if t.node is not None]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        for edge in node.edges:
+            if edge is None:
+                continue
+            if isinstance(edge.target, Node):
+                stack.append(edge.target)
+            else:
+                found[id(edge.target)] = edge.target
+    return list(found.values())
