@@ -9,6 +9,7 @@ Every vendor is discovered by listing the ``vendors`` package; nothing is regist
 
 from oarlock_accelerators.catalog import Resolution, find_kind, means, resolve_kind
 from oarlock_accelerators.discovery import all_kinds, vendor, vendors
+from oarlock_accelerators.fleet import Fleet, FleetError, FleetNode
 from oarlock_accelerators.handover import (
     ContainerHandover,
     DeviceNode,
@@ -28,6 +29,7 @@ from oarlock_accelerators.model import (
     ProcessMemory,
     Snapshot,
 )
+from oarlock_accelerators.operators import OperatorTable, operator_table, supported_ops
 from oarlock_accelerators.vendor import Vendor
 
 __all__ = [
@@ -36,12 +38,16 @@ __all__ = [
     "DeviceNode",
     "DeviceRequest",
     "DeviceSample",
+    "Fleet",
+    "FleetError",
+    "FleetNode",
     "HandoverError",
     "Health",
     "Inventory",
     "Kind",
     "Link",
     "Mount",
+    "OperatorTable",
     "PeakFlops",
     "ProcessHandover",
     "ProcessMemory",
@@ -51,7 +57,9 @@ __all__ = [
     "all_kinds",
     "find_kind",
     "means",
+    "operator_table",
     "resolve_kind",
+    "supported_ops",
     "vendor",
     "vendors",
 ]
