@@ -1,0 +1,260 @@
+"""The Python SDK: the verbs of the command line, for programs. Async here; :mod:`oarlock.sync` wraps it."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from oarlock.bundle import Packed, load
+from oarlock.connection import Connection
+from oarlock_runtime import Bus, RemoteError
+from oarlock_schemas import (
+    FINAL,
+    DeviceState,
+    Fault,
+    InvalidMessage,
+    LeaseBook,
+    LogLine,
+    RunRecord,
+    SubmitReply,
+    TaskCancel,
+    TaskRecord,
+    TaskSubmitted,
+    read,
+)
+
+
+class TaskNotFound(LookupError):
+    """No task has this id."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEvent:
+    """One event of a task: ``name`` is the subject's verb (``profiled``, ``placed``…), ``body`` its JSON."""
+
+    name: str
+    task_id: str
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetDevice:
+    """A device and who holds what on it."""
+
+    state: DeviceState
+    leases: LeaseBook
+
+    @property
+    def booked_bytes(self) -> int:
+        """Memory that leases have booked, in bytes."""
+        return sum(lease.bytes for lease in self.leases.leases)
+
+
+class AsyncClient:
+    """A connection to Oarlock. ``async with await AsyncClient.connect() as client: ...``"""
+
+    def __init__(self, bus: Bus) -> None:
+        self.bus = bus
+
+    @classmethod
+    async def connect(cls, connection: Connection | None = None) -> Self:
+        """Connect where ``connection`` says, else where :meth:`Connection.discover` finds a bus.
+
+        Raises:
+            oarlock_runtime.BusUnavailable: no server answers.
+        """
+        to = connection or Connection.discover()
+        bus = await Bus.connect(
+            to.url,
+            prefix=to.prefix,
+            name="client",
+            token=to.token,
+            user=to.user,
+            password=to.password,
+            creds=to.creds,
+        )
+        return cls(bus)
+
+    async def close(self) -> None:
+        """End the connection."""
+        await self.bus.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def submit(
+        self, task: TaskSubmitted | Packed | Path | str | Mapping[str, Any], *, timeout_seconds: float = 10.0
+    ) -> str:
+        """Submit a task, a task file or a script; returns the task's id once the profiler has taken it.
+
+        Raises:
+            InvalidMessage: it does not fit the schema; holds every fault with its JSON path.
+            oarlock.bundle.BundleError: the code cannot be packed.
+            oarlock_runtime.BusUnavailable: nobody answers.
+        """
+        packed = self._packed(task)
+        ready = packed.task
+        if packed.archive is not None:
+            key = await self.bus.bundles.put(packed.archive)
+            ready = ready.model_copy(update={"source": ready.source.model_copy(update={"bundle": key})})
+        if ready.task_id is None:
+            # Chosen here, so that a repeated request (after a time-out) is the same task.
+            ready = ready.model_copy(update={"task_id": uuid.uuid4().hex[:12]})
+        try:
+            answer = await self.bus.request(self.bus.subjects.submit(), ready, timeout_seconds=timeout_seconds)
+            reply, _ = read(SubmitReply, answer.data)
+        except RemoteError as error:
+            reply, _ = read(SubmitReply, error.reply)
+        if reply.task_id is None:
+            raise InvalidMessage([Fault(f.get("path", "$"), f.get("message", "")) for f in reply.faults])
+        return reply.task_id
+
+    @staticmethod
+    def _packed(task: TaskSubmitted | Packed | Path | str | Mapping[str, Any]) -> Packed:
+        if isinstance(task, Packed):
+            return task
+        if isinstance(task, TaskSubmitted):
+            return Packed(task)
+        if isinstance(task, Mapping):
+            ready, ignored = read(TaskSubmitted, task)
+            return Packed(ready, ignored=tuple(ignored))
+        return load(Path(task))
+
+    async def tasks(self) -> list[TaskRecord]:
+        """Every task that is remembered, oldest first."""
+        entries = await self.bus.bucket("tasks", TaskRecord).items()
+        return [entry.value for entry in sorted(entries.values(), key=_first_seen)]
+
+    async def task(self, task_id: str) -> TaskRecord:
+        """One task's record.
+
+        Raises:
+            TaskNotFound: there is none of this id.
+        """
+        entry = await self.bus.bucket("tasks", TaskRecord).get(task_id)
+        if entry is None:
+            raise TaskNotFound(f"no task {task_id!r}; `oarlock ps` lists them")
+        return entry.value
+
+    async def events(self, task_id: str, *, follow: bool = True) -> AsyncIterator[TaskEvent]:
+        """The task's events from its first on. With ``follow`` it goes on until the run record or a final state."""
+        subjects = self.bus.subjects
+        known = asyncio.Event()
+        named = [
+            subjects.submitted(task_id),
+            subjects.profiled(task_id),
+            subjects.queued(task_id),
+            subjects.rejected(task_id),
+            subjects.placed(task_id=task_id),
+            subjects.launched(task_id),
+            subjects.finished(task_id),
+            subjects.cancel(task_id),
+        ]
+        stream = self.bus.watch(named, start="all", caught_up=known)
+        queue: asyncio.Queue[TaskEvent | None] = asyncio.Queue()
+
+        async def pump() -> None:
+            async for message in stream:
+                parts = message.subject.split(".")
+                queue.put_nowait(TaskEvent(parts[2], task_id, message.json()))
+
+        pumping = asyncio.create_task(pump())
+        try:
+            while True:
+                if not follow and known.is_set() and queue.empty():
+                    return
+                try:
+                    event = await asyncio.wait_for(queue.get(), 0.5)
+                except TimeoutError:
+                    if pumping.done():
+                        pumping.result()
+                    if follow and known.is_set() and (await self.task(task_id)).final:
+                        return
+                    continue
+                if event is not None:
+                    yield event
+        finally:
+            pumping.cancel()
+
+    async def wait(self, task_id: str) -> TaskRecord:
+        """Wait until the task has ended, and return its record."""
+        async for change in self.bus.bucket("tasks", TaskRecord).watch(task_id):
+            if change.value is not None and change.value.state in FINAL:
+                return change.value
+        raise TaskNotFound(f"task {task_id!r} went away")
+
+    async def run_record(self, task_id: str, *, timeout_seconds: float = 15.0) -> RunRecord | None:
+        """The task's last run record; None when none arrives in time."""
+        stream = self.bus.watch(self.bus.subjects.completed(task_id), start="last")
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                async for message in stream:
+                    record, _ = read(RunRecord, message.data)
+                    return record
+        except TimeoutError:
+            return None
+        return None
+
+    async def logs(self, task_id: str, *, follow: bool = False) -> AsyncIterator[LogLine]:
+        """The task's output, line by line. With ``follow`` it goes on until the task has ended."""
+        caught_up = asyncio.Event()
+        stream = self.bus.watch(self.bus.subjects.logs(task_id), start="all", caught_up=caught_up)
+        pending: asyncio.Task[Any] | None = None
+        try:
+            while True:
+                pending = pending or asyncio.ensure_future(anext(aiter(stream)))
+                done, _ = await asyncio.wait({pending}, timeout=0.3)
+                if done:
+                    message, pending = pending.result(), None
+                    yield read(LogLine, message.data)[0]
+                elif caught_up.is_set() and (not follow or (await self.task(task_id)).final):
+                    return
+        finally:
+            if pending is not None:
+                pending.cancel()
+
+    async def cancel(self, task_id: str, *, reason: str | None = None, by: str = "anonymous") -> None:
+        """Ask that the task be stopped, wherever it is.
+
+        Raises:
+            TaskNotFound: there is none of this id.
+        """
+        await self.task(task_id)
+        body = TaskCancel(task_id=task_id, by=by, reason=reason)
+        await self.bus.publish(self.bus.subjects.cancel(task_id), body, msg_id=f"{task_id}:cancel")
+
+    async def fleet(self) -> list[FleetDevice]:
+        """Every device that its node reports now, with its leases, by site, node and kind."""
+        devices = await self.bus.bucket("devices", DeviceState).items()
+        books = {key: e.value for key, e in (await self.bus.bucket("leases", LeaseBook).items()).items()}
+        states = sorted((e.value for e in devices.values()), key=lambda d: (d.site, d.node, d.kind, d.uid))
+        return [FleetDevice(s, books.get(s.uid, LeaseBook(device_uid=s.uid))) for s in states]
+
+    async def history(self, *, limit: int = 50) -> list[RunRecord]:
+        """The last run records, oldest first: predicted and measured side by side."""
+        caught_up = asyncio.Event()
+        records: list[RunRecord] = []
+        stream = self.bus.watch(self.bus.subjects.completed(), start="all", caught_up=caught_up)
+
+        async def collect() -> None:
+            async for message in stream:
+                records.append(read(RunRecord, message.data)[0])
+
+        collecting = asyncio.create_task(collect())
+        waiting = asyncio.create_task(caught_up.wait())
+        await asyncio.wait({collecting, waiting}, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+        for task in (collecting, waiting):
+            task.cancel()
+        return records[-limit:]
+
+
+def _first_seen(entry: Any) -> str:
+    history = entry.value.history
+    return history[0].at if history else ""
