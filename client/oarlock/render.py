@@ -79,9 +79,8 @@ def portrait(p: Portrait, *, evidence_limit: int = 24, model_depth: int = 3) -> 
 
 def _summary(p: Portrait) -> Table:
     table = _grid("", "")
-    trainable = (
-        "" if p.parameters.trainable in (None, p.parameters.total) else f", {p.parameters.trainable:,} trainable"
-    )
+    total, part = p.parameters.total, p.parameters.trainable
+    trainable = "" if part in (None, total) else f", {part:,} trainable"
     table.add_row("framework", f"{p.framework or 'unknown'} · {p.kind}" + (f" · {p.family}" if p.family else ""))
     table.add_row("parameters", "unknown" if total is None else f"{total:,}{trainable}")
     inputs = ", ".join(f"{i.dtype}{list(i.shape)}" for i in p.batch.inputs)

@@ -164,6 +164,7 @@ class Up:
 
     def _write_state(self) -> None:
         connection = self.connection
+        running = [service for service in self.services if service.process]
         state = {
             "pid": os.getpid(),
             "nats_url": connection.url,
