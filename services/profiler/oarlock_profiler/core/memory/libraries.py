@@ -1,0 +1,74 @@
+"""Scratch memory of the vendor's libraries, as the framework gets it through its own allocator.
+
+Which scratch a kernel takes depends on the device, so it is not in the trace: it is worked out here from the
+operator's record while the trace is replayed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oarlock_profiler.core.devices import DeviceSpec
+from oarlock_profiler.core.engine.trace import Op
+
+KIB = 1 << 10
+MIB = 1 << 20
+
+CUBLAS_WORKSPACE_BYTES = 8 * MIB + 128 * KIB
+"""PyTorch's default ``CUBLAS_WORKSPACE_CONFIG`` ``:4096:2:16:8``, per thread that calls cuBLAS."""
+
+CUBLAS_WORKSPACE_HOPPER_BYTES = 32 * MIB
+"""The same from compute capability 9.0 on (``:4096:8``), after cuBLAS's own recommendation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Libraries:
+    """Scratch of cuBLAS and cuDNN for ``framework`` on ``device`` (None: no accelerator library is in use).
+
+    PyTorch takes one cuBLAS workspace for the thread of the forward pass and one for the thread of the backward pass,
+    and keeps both (``aten/src/ATen/cuda/CublasHandlePool.cpp``). PaddlePaddle leaves the workspace to cuBLAS, which
+    takes it outside the framework's allocator.
+
+    On tensor cores cuDNN works in NHWC: for tensors in NCHW it writes transposed copies of the operands to its
+    workspace, so that a convolution's scratch is about as large as the tensors it touches.
+    """
+
+    framework: str | None
+    compute_capability: int | None
+    nhwc_copies: float = 1.0
+
+    def lasting_bytes(self, op: Op) -> tuple[str, int] | None:
+        """Scratch that ``op`` takes at its first use and keeps: a key that tells uses apart, and bytes."""
+        if self.framework != "pytorch" or self.compute_capability is None or not op.matmul or is_convolution(op):
+            return None
+        thread = "backward" if op.phase == "backward" else "forward"
+        hopper = self.compute_capability >= 90
+        return f"cublas-{thread}", CUBLAS_WORKSPACE_HOPPER_BYTES if hopper else CUBLAS_WORKSPACE_BYTES
+
+    def scratch_bytes(self, op: Op) -> int:
+        """Scratch that lives while ``op`` runs, in bytes."""
+        if self.compute_capability is None or not is_convolution(op):
+            return op.workspace_bytes
+        if _on_tensor_cores(op.dtype, self.compute_capability):
+            return max(op.workspace_bytes, int(op.bytes_moved * self.nhwc_copies))
+        return op.workspace_bytes
+
+
+def _on_tensor_cores(dtype: str, compute_capability: int) -> bool:
+    if dtype == "float32":
+        return compute_capability >= 80  # TF32, which cuDNN uses by default
+    if dtype == "bfloat16":
+        return compute_capability >= 80
+    return dtype == "float16" and compute_capability >= 70
+
+
+def is_convolution(op: Op) -> bool:
+    """Whether ``op`` runs in the convolution library."""
+    return "conv" in op.name or "conv" in op.kernel
+
+
+def libraries_of(device: DeviceSpec | None, framework: str | None) -> Libraries:
+    """The libraries of ``framework`` on ``device``; an unknown device is taken for a common NVIDIA one."""
+    if device is None:
+        return Libraries(framework, 80)
+    return Libraries(framework, device.compute_capability)
