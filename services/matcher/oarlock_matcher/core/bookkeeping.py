@@ -1,0 +1,92 @@
+"""Putting a task's record, leases, usage and queue entry into step with each other: every change of standing is
+here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from oarlock_matcher.core.demand import Demand
+from oarlock_matcher.core.devices import NodeShare, Share
+from oarlock_matcher.core.queue import Turn
+from oarlock_matcher.core.shapes import counts_to_try
+from oarlock_matcher.core.tasks import Phase, TaskRecord
+
+if TYPE_CHECKING:
+    from oarlock_matcher.core.state import MatcherState
+
+
+def new_record(state: MatcherState, demand: Demand, now: float) -> TaskRecord:
+    """A record that is not booked, queued or remembered yet."""
+    arrived = now if demand.arrived_at is None else min(now, demand.arrived_at)
+    settings = state.settings
+    due = arrived - demand.priority * settings.ageing_seconds
+    if settings.fair_share_seconds:
+        usage = state.usage_of(demand.owner)
+        due += settings.fair_share_seconds * (usage.devices + usage.waiting_devices)
+    if demand.deadline is not None:
+        # A task that must start by a given time is due then at the latest, whatever its priority.
+        due = min(due, demand.deadline - (demand.expected_seconds or 0.0) - settings.ageing_seconds)
+    state.sequence += 1
+    shapes = tuple(state.shapes.of(demand, count) for count in counts_to_try(demand))
+    group = (demand.owner, demand.algorithm, tuple(shape.number for shape in shapes))
+    turn = Turn(due, state.sequence, demand.task_id)
+    return TaskRecord(demand, Phase.WAITING, arrived, shapes, turn, group)
+
+
+def book(
+    state: MatcherState,
+    record: TaskRecord,
+    shares: tuple[Share, ...],
+    node_shares: tuple[NodeShare, ...],
+    kind: str | None,
+    now: float,
+) -> None:
+    """The task holds these leases from now on, and waits no more."""
+    task_id = record.demand.task_id
+    state.queue.remove(task_id)
+    if state.hold is not None and state.hold.task_id == task_id:
+        state.hold = None
+    state.fleet.hold(record.holder, shares, node_shares)
+    record.phase = Phase.PLACED
+    record.shares, record.node_shares = shares, node_shares
+    record.placed_at, record.kind, record.reasons = now, kind, ()
+    usage = state.usage_of(record.demand.owner)
+    usage.waiting_devices -= record.shapes[0].count
+    usage.devices += len(shares)
+    usage.device_bytes += sum(share.bytes for share in shares)
+    usage.tasks += 1
+
+
+def unbook(state: MatcherState, record: TaskRecord) -> None:
+    """The task's leases are given back; it is neither placed nor queued afterwards."""
+    state.fleet.release(record.holder, record.shares, record.node_shares)
+    usage = state.usage_of(record.demand.owner)
+    usage.devices -= len(record.shares)
+    usage.device_bytes -= sum(share.bytes for share in record.shares)
+    usage.tasks -= 1
+    usage.waiting_devices += record.shapes[0].count
+    record.shares, record.node_shares = (), ()
+    record.placed_at = record.kind = None
+    record.preempting = False
+
+
+def forget(state: MatcherState, record: TaskRecord) -> None:
+    """The task is over for the matcher: leases back, out of the queue, out of memory."""
+    task_id, owner = record.demand.task_id, record.demand.owner
+    if record.phase is Phase.PLACED:
+        unbook(state, record)
+    state.queue.remove(task_id)
+    for other in record.after:
+        waiting = state.dependents.get(other)
+        if waiting is not None:
+            waiting.discard(task_id)
+            if not waiting:
+                del state.dependents[other]
+    if state.hold is not None and state.hold.task_id == task_id:
+        state.hold = None
+    if state.tasks.get(task_id) is record:
+        del state.tasks[task_id]
+        usage = state.usage_of(owner)
+        usage.waiting_devices -= record.shapes[0].count
+        if not (usage.waiting_devices or usage.tasks):
+            del state.usage[owner]

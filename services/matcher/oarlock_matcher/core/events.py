@@ -1,0 +1,132 @@
+"""What the core is told. Every event may arrive twice; a repetition changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oarlock_matcher.core.demand import Demand
+from oarlock_matcher.core.devices import Device, Health, Node, NodeShare, Share
+from oarlock_matcher.core.policy_settings import PolicySettings
+
+
+@dataclass(frozen=True, slots=True)
+class TaskArrived:
+    """A profiled task wants devices (or a later attempt of one that ended)."""
+
+    demand: Demand
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAdopted:
+    """A placement made before this core started (restart, or the former leader's): its leases count."""
+
+    demand: Demand
+    shares: tuple[Share, ...]
+    node_shares: tuple[NodeShare, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFinished:
+    """A run ended. `outcome`: `succeeded`, `failed`, `oom`, `cancelled`, `lost`, `preempted`. An older attempt than
+    the one that holds the leases is ignored."""
+
+    task_id: str
+    attempt: int
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCancelled:
+    """Someone no longer wants the task. A waiting task leaves the queue; a placed one keeps its leases until its
+    run's end is known (`TaskFinished`)."""
+
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSeen:
+    """A node with all its devices, first seen or changed. Devices it no longer lists count as lost."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSeen:
+    """One device, first seen or changed; its node must have been seen."""
+
+    device: Device
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceChanged:
+    """Health or cordon of a known device changed; `None` leaves a field as it is."""
+
+    device_uid: str
+    health: Health | None = None
+    cordoned: bool | None = None
+    foreign_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLost:
+    """The device's inventory entry expired. It takes no work; leases on it stay until their runs end."""
+
+    device_uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDrained:
+    """An operator starts or stops draining a node: runs there go on, nothing new starts."""
+
+    node: str
+    draining: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed: time-outs, holds and preemption are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseConflict:
+    """A reservation failed and was rolled back: someone else holds `device_uid`.
+
+    `holders` is what the lease document says now, by (task_id, share); the core counts it against the device.
+    """
+
+    task_id: str
+    attempt: int
+    device_uid: str
+    holders: tuple[tuple[str, Share], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeasesSeen:
+    """The lease document of a device as another matcher left it: holders this core does not know count as foreign."""
+
+    device_uid: str
+    holders: tuple[tuple[str, Share], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyUpdated:
+    """Operators changed the policy bucket."""
+
+    settings: PolicySettings
+
+
+Event = (
+    TaskArrived
+    | TaskAdopted
+    | TaskFinished
+    | TaskCancelled
+    | NodeSeen
+    | DeviceSeen
+    | DeviceChanged
+    | DeviceLost
+    | NodeDrained
+    | Tick
+    | LeaseConflict
+    | LeasesSeen
+    | PolicyUpdated
+)

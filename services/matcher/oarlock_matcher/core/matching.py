@@ -1,0 +1,155 @@
+"""Which rows can take a shape, and how the policy scores them: kept by shape, brought up to date incrementally.
+
+A view answers "where would this shape go now?" by recomputing the rows touched since it last answered. Only a change of
+the inventory or of what the policy has learned makes it start afresh.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oarlock_matcher.core.filters import DYNAMIC_FILTERS, SIZE_FILTERS, STATIC_FILTERS, Filter
+from oarlock_matcher.core.filters.base import Mask
+from oarlock_matcher.core.fleet import FleetTable, Rows
+from oarlock_matcher.core.policies.base import INFEASIBLE, PlacementPolicy
+from oarlock_matcher.core.policy_settings import PolicySettings
+from oarlock_matcher.core.shapes import Shape
+
+
+def static_rows(fleet: FleetTable, shape: Shape, settings: PolicySettings, rows: Rows) -> NDArray[np.bool_]:
+    """Rows that the inventory-only filters admit."""
+    mask = np.ones((len(rows), 1), dtype=np.bool_)
+    for rule in STATIC_FILTERS:
+        if rule.concerns(shape):
+            mask &= rule.admits(fleet, shape, rows, settings)
+    return mask[:, 0]
+
+
+def ever_rows(fleet: FleetTable, shape: Shape, settings: PolicySettings) -> NDArray[np.intp]:
+    """How many devices of each row would take the shape if the whole row were idle and healthy; -1: never."""
+    rows = fleet.all_rows()
+    mask = fleet.present.copy()
+    whole_row = static_rows(fleet, shape, settings, rows)
+    for rule in SIZE_FILTERS:
+        if rule.concerns(shape):
+            admitted = rule.admits(fleet, shape, rows, settings)
+            if admitted.shape[1] == 1:
+                whole_row = whole_row & admitted[:, 0]
+            else:
+                mask &= admitted
+    return np.where(whole_row, mask.sum(axis=1), -1)
+
+
+class ShapeView:
+    """Feasibility and score of every row for one shape under one policy.
+
+    `fitting`: devices of the row that admit the shape (0 where the row is ruled out). `score`: INFEASIBLE where the
+    row alone cannot take the shape. `slot`: the device that a sharing shape would get there.
+    """
+
+    def __init__(self, shape: Shape, policy: PlacementPolicy, settings: PolicySettings) -> None:
+        self.shape = shape
+        self.policy = policy
+        self.settings = settings
+        self._rules = tuple(rule for rule in DYNAMIC_FILTERS if rule.concerns(shape))
+        self._inventory_version = -1
+        self._epoch = -1
+        self._position = 0
+        self._static: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self.fitting: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+        self.score: NDArray[np.float64] = np.zeros(0)
+        self.slot: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+
+    def refresh(self, fleet: FleetTable) -> None:
+        """Bring the view up to date with the fleet and the policy."""
+        if self._inventory_version != fleet.inventory_version or len(self.score) != fleet.size:
+            self._inventory_version = fleet.inventory_version
+            self._static = static_rows(fleet, self.shape, self.settings, fleet.all_rows())
+            self.fitting = np.zeros(fleet.size, dtype=np.intp)
+            self.score = np.full(fleet.size, INFEASIBLE)
+            self.slot = np.zeros(fleet.size, dtype=np.intp)
+            self._recompute(fleet, np.flatnonzero(self._static))
+        elif self._epoch != self.policy.epoch:
+            changed = fleet.changed_since(self._position)
+            rows = np.array(changed, dtype=np.intp) if changed is not None else fleet.all_rows()
+            standing = self.score > INFEASIBLE
+            standing[rows] = self._static[rows]
+            self._recompute(fleet, np.flatnonzero(standing))
+        elif self._position != fleet.touched_end:
+            changed = fleet.changed_since(self._position)
+            rows = np.array(changed, dtype=np.intp) if changed is not None else fleet.all_rows()
+            self._recompute(fleet, rows[self._static[rows]])
+        self._position = fleet.touched_end
+        self._epoch = self.policy.epoch
+
+    def _recompute(self, fleet: FleetTable, rows: Rows) -> None:
+        if not len(rows):
+            return
+        fits = fitting_devices(fleet, self.shape, self.settings, rows, self._rules)
+        fitting = fits.sum(axis=1)
+        if self.shape.count == 0:
+            feasible = fits[:, 0]
+        else:
+            feasible = fitting >= self.shape.count
+        self.fitting[rows] = fitting
+        self.score[rows] = INFEASIBLE
+        able = rows[feasible]
+        if len(able):
+            self.score[able], self.slot[able] = self.policy.score(fleet, self.shape, able, fits[feasible])
+
+    def best(self, fleet: FleetTable, excluded: Rows | None = None) -> int | None:
+        """The row that the policy prefers, ties to the first; `None` when no single row can take the shape."""
+        score = self.policy.weigh(fleet, self.shape, self.score)
+        if excluded is not None and len(excluded):
+            score = score.copy()
+            score[excluded] = INFEASIBLE
+        if not len(score):
+            return None
+        row = int(score.argmax())
+        return row if score[row] > INFEASIBLE else None
+
+
+def fitting_devices(
+    fleet: FleetTable, shape: Shape, settings: PolicySettings, rows: Rows, rules: tuple[Filter, ...] | None = None
+) -> Mask:
+    """True for each device of `rows` that passes every dynamic filter. [len(rows), slots]; for a shape without devices
+    [len(rows), slots] with every column saying whether the node passes."""
+    chosen = DYNAMIC_FILTERS if rules is None else rules
+    mask: Mask | None = None
+    for rule in chosen:
+        if rules is None and not rule.concerns(shape):
+            continue
+        admitted = rule.admits(fleet, shape, rows, settings)
+        mask = admitted if mask is None else mask & admitted
+    if mask is None:
+        mask = np.ones((len(rows), 1), dtype=np.bool_)
+    if mask.shape[1] != fleet.slots:
+        mask = np.broadcast_to(mask, (len(rows), fleet.slots))
+    return mask
+
+
+class ViewCache:
+    """Views by (policy, shape); the least recently used are dropped beyond `limit`."""
+
+    def __init__(self, limit: int = 1024) -> None:
+        self._views: OrderedDict[tuple[str, int], ShapeView] = OrderedDict()
+        self._limit = limit
+
+    def of(self, shape: Shape, policy: PlacementPolicy, settings: PolicySettings, fleet: FleetTable) -> ShapeView:
+        """An up-to-date view."""
+        key = (policy.name, shape.number)
+        view = self._views.get(key)
+        if view is None:
+            view = self._views[key] = ShapeView(shape, policy, settings)
+            if len(self._views) > self._limit:
+                self._views.popitem(last=False)
+        else:
+            self._views.move_to_end(key)
+        view.refresh(fleet)
+        return view
+
+    def clear(self) -> None:
+        self._views.clear()

@@ -1,0 +1,38 @@
+"""Policies by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from oarlock_matcher.core.policies.base import PlacementPolicy
+from oarlock_matcher.core.policies.heuristics import BestFitPolicy, DotProductPolicy, FirstFitPolicy
+from oarlock_matcher.core.policies.weighted import RuleBasedPolicy
+from oarlock_matcher.core.policy_settings import DEFAULT_POLICY, PolicySettings
+
+BUILDERS: dict[str, Callable[[PolicySettings], PlacementPolicy]] = {
+    "rule_based": lambda settings: RuleBasedPolicy(settings.weights),
+    "first_fit": lambda _: FirstFitPolicy(),
+    "best_fit": lambda _: BestFitPolicy(),
+    "dot_product": lambda _: DotProductPolicy(),
+}
+
+RL_NOTE = "rl_based has no trained weights in this release, so rule_based decided"
+
+
+def resolve(name: str | None, settings: PolicySettings) -> tuple[str, str | None]:
+    """The policy that will answer for `name`, and a note when it is not the one that was asked for."""
+    wanted = name or settings.policy
+    if wanted in BUILDERS:
+        return wanted, None
+    if wanted == "rl_based":
+        return DEFAULT_POLICY, RL_NOTE
+    return DEFAULT_POLICY, f"there is no policy {wanted!r}, so {DEFAULT_POLICY} decided"
+
+
+def build(name: str, settings: PolicySettings) -> PlacementPolicy:
+    """A fresh policy that has learned nothing yet.
+
+    Raises:
+        KeyError: no such policy.
+    """
+    return BUILDERS[name](settings)

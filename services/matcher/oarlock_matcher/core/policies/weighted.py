@@ -1,0 +1,138 @@
+"""`rule_based`: a weighted sum of explainable terms, each in 0..1.
+
+The terms that are the same for all devices of a model (cost, speed, preference, origin) are worked out once per shape;
+fragmentation and interference belong to a row and are kept until that row changes; the balance between sites changes
+with every placement and is added last. Terms about which nothing is known are equal everywhere and decide nothing.
+"""
+# ruff: noqa: ARG002 - one signature for all, whatever each needs of it
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oarlock_matcher.core import costs
+from oarlock_matcher.core.filters.base import Mask
+from oarlock_matcher.core.fleet import FleetTable, Rows
+from oarlock_matcher.core.policies.base import INFEASIBLE, BasePolicy, PlacementPolicy, Scores, Slots
+from oarlock_matcher.core.policies.fragmentation import FragmentationAwarePolicy
+from oarlock_matcher.core.policy_settings import PolicySettings, Weights
+from oarlock_matcher.core.shapes import Shape
+
+FAST_LINKS = frozenset({"nvlink", "hccs"})
+
+
+class RuleBasedPolicy(BasePolicy):
+    """Weighted sum of cost-performance, fragmentation, balance, domestic, interference, preference, speed, link."""
+
+    name = "rule_based"
+
+    def __init__(self, weights: Weights, packing: PlacementPolicy | None = None) -> None:
+        super().__init__()
+        self._weights = weights
+        self._packing = FragmentationAwarePolicy() if packing is None else packing
+        self._model_terms: OrderedDict[tuple[int, int], tuple[NDArray[np.float64], Mapping[str, list[float]]]] = (
+            OrderedDict()
+        )
+
+    def retune(self, settings: PolicySettings) -> None:
+        self._weights = settings.weights
+        self._model_terms.clear()
+        self._packing.retune(settings)
+        self._follow()
+
+    def arrived(self, fleet: FleetTable, shape: Shape, now: float) -> None:
+        self._packing.arrived(fleet, shape, now)
+        self._follow()
+
+    def _follow(self) -> None:
+        self.epoch = self._packing.epoch
+
+    def score(self, fleet: FleetTable, shape: Shape, rows: Rows, fits: Mask) -> tuple[Scores, Slots]:
+        packing, slots = self._packing.score(fleet, shape, rows, fits)
+        total = self._weights.fragmentation * squash(packing)
+        by_model, _ = self._terms_of_models(fleet, shape)
+        total += by_model[fleet.row_model[rows]]
+        if self._weights.interference and shape.bandwidth_milli is not None and not shape.whole:
+            total += self._weights.interference * self._calm(fleet, shape, rows, slots)
+        return total, slots
+
+    def weigh(self, fleet: FleetTable, shape: Shape, scores: Scores) -> Scores:
+        weight = self._weights.balance
+        if not weight or len({entry.node.site for entry in fleet.nodes}) < 2:
+            return scores
+        idle = site_idle_share(fleet)
+        bonus = np.fromiter((idle[entry.node.site] for entry in fleet.nodes), np.float64, len(fleet.nodes))
+        return np.where(scores > INFEASIBLE, scores + weight * bonus[fleet.row_node], scores)
+
+    def parts(self, fleet: FleetTable, shape: Shape, row: int) -> Mapping[str, float]:
+        rows = np.array([row], dtype=np.intp)
+        fits = fleet.milli_free[rows] >= (shape.milli if shape.count else 0)
+        packing, slots = self._packing.score(fleet, shape, rows, fits)
+        _, terms = self._terms_of_models(fleet, shape)
+        model = int(fleet.row_model[row])
+        weights = self._weights
+        parts = {name: getattr(weights, name) * values[model] for name, values in terms.items()}
+        parts["fragmentation"] = weights.fragmentation * float(squash(packing)[0])
+        if shape.bandwidth_milli is not None and not shape.whole:
+            parts["interference"] = weights.interference * float(self._calm(fleet, shape, rows, slots)[0])
+        if weights.balance:
+            parts["balance"] = weights.balance * site_idle_share(fleet)[fleet.site_of(row)]
+        return parts
+
+    def _terms_of_models(
+        self, fleet: FleetTable, shape: Shape
+    ) -> tuple[NDArray[np.float64], Mapping[str, list[float]]]:
+        key = (shape.number, len(fleet.models))
+        found = self._model_terms.get(key)
+        if found is not None:
+            return found
+        seconds = [costs.step_seconds(shape, m) for m in fleet.models]
+        prices = [costs.step_cost(shape, m) for m in fleet.models]
+        # Without prices the cheapest step is the shortest one that does not waste a faster device: speed alone decides.
+        preferred = shape.preferred
+        terms: dict[str, list[float]] = {
+            "cost_performance": costs.relative(prices if any(p is not None for p in prices) else seconds),
+            "speed": costs.relative(seconds),
+            "preferred": [
+                1.0 - preferred.index(m.kind) / (2.0 * len(preferred)) if m.kind in preferred else 0.0
+                for m in fleet.models
+            ],
+            "domestic": [float(m.domestic) for m in fleet.models],
+            "link": [float(shape.count > 1 and m.link in FAST_LINKS) for m in fleet.models],
+        }
+        total = np.zeros(len(fleet.models))
+        for name, values in terms.items():
+            total += getattr(self._weights, name) * np.array(values)
+        self._model_terms[key] = (total, terms)
+        if len(self._model_terms) > 4096:
+            self._model_terms.popitem(last=False)
+        return total, terms
+
+    @staticmethod
+    def _calm(fleet: FleetTable, shape: Shape, rows: Rows, slots: Slots) -> NDArray[np.float64]:
+        """1 where sharers together stay within the device's memory bandwidth, falling as they exceed it."""
+        used = fleet.bandwidth[rows, slots] + (shape.bandwidth_milli or 0)
+        calm: NDArray[np.float64] = np.clip(2.0 - used / 1000.0, 0.0, 1.0)
+        return calm
+
+
+def squash(packing: Scores) -> Scores:
+    """Packing scores (any range) into 0..1, keeping their order."""
+    return 0.5 + 0.5 * packing / (1.0 + np.abs(packing))
+
+
+def site_idle_share(fleet: FleetTable) -> dict[str, float]:
+    """Share of each site's devices that are idle; 0 for a site without devices."""
+    present: dict[str, int] = {}
+    idle: dict[str, int] = {}
+    per_node = np.bincount(fleet.row_node, fleet.present.sum(axis=1), len(fleet.nodes))
+    idle_per_node = np.bincount(fleet.row_node, fleet.idle.sum(axis=1), len(fleet.nodes))
+    for number, entry in enumerate(fleet.nodes):
+        site = entry.node.site
+        present[site] = present.get(site, 0) + int(per_node[number])
+        idle[site] = idle.get(site, 0) + int(idle_per_node[number])
+    return {site: idle[site] / present[site] if present[site] else 0.0 for site in present}

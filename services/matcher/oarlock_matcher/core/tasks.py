@@ -1,0 +1,92 @@
+"""What the core remembers of each task, and what each owner holds."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from oarlock_matcher.core.demand import Demand
+from oarlock_matcher.core.devices import NodeShare, Share
+from oarlock_matcher.core.effects import Reason
+from oarlock_matcher.core.policy_settings import Quota
+from oarlock_matcher.core.queue import GroupKey, Turn
+from oarlock_matcher.core.shapes import Shape
+
+
+class Phase(StrEnum):
+    """Where a task stands, as far as the matcher is concerned."""
+
+    BLOCKED = "blocked"
+    WAITING = "waiting"
+    PLACED = "placed"
+
+
+@dataclass(slots=True)
+class TaskRecord:
+    """A task that waits or holds leases. Ended tasks are forgotten, but for their outcome."""
+
+    demand: Demand
+    phase: Phase
+    arrived_at: float
+    shapes: tuple[Shape, ...]
+    turn: Turn
+    group: GroupKey
+    reasons: tuple[Reason, ...] = ()
+    shares: tuple[Share, ...] = ()
+    node_shares: tuple[NodeShare, ...] = ()
+    placed_at: float | None = None
+    kind: str | None = None
+    cancelled: bool = False
+    preempting: bool = False
+    conflicts: int = 0
+    after: set[str] = field(default_factory=set)
+
+    @property
+    def holder(self) -> tuple[str, int]:
+        return (self.demand.task_id, self.demand.attempt)
+
+    def ends_at(self) -> float | None:
+        """When the run is expected to end; `None` when its duration is unknown."""
+        if self.placed_at is None or self.demand.expected_seconds is None:
+            return None
+        return self.placed_at + self.demand.expected_seconds
+
+
+@dataclass(slots=True)
+class Usage:
+    """What one owner holds now. `waiting_devices` counts what that owner's queued tasks ask for."""
+
+    devices: int = 0
+    device_bytes: int = 0
+    tasks: int = 0
+    waiting_devices: int = 0
+
+    def over(self, quota: Quota, shape: Shape) -> str | None:
+        """Which part of the quota one more task of this shape would exceed; `None` when it would not."""
+        if quota.devices is not None and self.devices + shape.count > quota.devices:
+            return f"holds {self.devices} of {quota.devices} devices and asks for {shape.count} more"
+        wanted = shape.count * shape.lease_bytes
+        if quota.device_bytes is not None and self.device_bytes + wanted > quota.device_bytes:
+            return f"holds {self.device_bytes} of {quota.device_bytes} device bytes and asks for {wanted} more"
+        if quota.tasks is not None and self.tasks + 1 > quota.tasks:
+            return f"already runs {self.tasks} of {quota.tasks} tasks"
+        return None
+
+
+class Outcomes:
+    """How recent tasks ended, for those that come `after:` them. Bounded: the oldest are forgotten."""
+
+    def __init__(self, limit: int = 100_000) -> None:
+        self._outcomes: OrderedDict[str, tuple[str, int]] = OrderedDict()
+        self._limit = limit
+
+    def note(self, task_id: str, outcome: tuple[str, int]) -> None:
+        self._outcomes[task_id] = outcome
+        self._outcomes.move_to_end(task_id)
+        if len(self._outcomes) > self._limit:
+            self._outcomes.popitem(last=False)
+
+    def of(self, task_id: str) -> tuple[str, int] | None:
+        """(outcome, attempt), or `None` when it has not ended as far as is remembered."""
+        return self._outcomes.get(task_id)
