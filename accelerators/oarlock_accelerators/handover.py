@@ -6,8 +6,8 @@ The launcher turns these into Docker API fields, Kubernetes manifests or a child
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from oarlock_accelerators.model import Device
 
@@ -30,6 +30,7 @@ class DeviceNode:
     """A character device to pass through."""
 
     host_path: str
+    """May be a link (``/dev/dri/by-path/…``): see ``ContainerHandover.resolved``."""
     required: bool = True
     """When false, the launcher passes it only where the host has it."""
     container_path: str | None = None
@@ -61,6 +62,11 @@ class ContainerHandover:
     """Container Device Interface names; empty when the vendor publishes no CDI kind."""
     kubernetes_resources: Mapping[str, int] = field(default_factory=dict)
     """Resource name to count for a pod's limits."""
+
+    def resolved(self, real_path: Callable[[str], str]) -> ContainerHandover:
+        """The same with device links followed (``os.path.realpath``), since drivers look for the real names."""
+        nodes = tuple(replace(node, host_path=real_path(node.host_path)) for node in self.device_nodes)
+        return replace(self, device_nodes=nodes)
 
     def docker_arguments(self) -> tuple[str, ...]:
         """The same as ``docker run`` arguments, for the line shown to people (required and optional parts)."""
@@ -109,10 +115,20 @@ def minors(devices: Sequence[Device]) -> tuple[int, ...]:
     Raises:
         HandoverError: a device has neither.
     """
-    return tuple(
-        minor if minor is not None else indices((device,))[0]
-        for device, minor in ((device, device.minor) for device in devices)
-    )
+    return tuple(device.minor if device.minor is not None else indices((device,))[0] for device in devices)
+
+
+def refuse_simulated(devices: Sequence[Device]) -> None:
+    """Real hand-over is for real devices.
+
+    Raises:
+        HandoverError: there are no devices, or one is simulated.
+    """
+    if not devices:
+        raise HandoverError("no devices were given")
+    for device in devices:
+        if device.simulated:
+            raise HandoverError(f"{device.uid} is simulated; hand it over through the simulated vendor")
 
 
 def comma(numbers: Sequence[int]) -> str:

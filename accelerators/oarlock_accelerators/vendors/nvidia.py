@@ -16,7 +16,13 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from oarlock_accelerators.catalog import find_kind
-from oarlock_accelerators.handover import ContainerHandover, DeviceRequest, HandoverError, ProcessHandover
+from oarlock_accelerators.handover import (
+    ContainerHandover,
+    DeviceRequest,
+    HandoverError,
+    ProcessHandover,
+    refuse_simulated,
+)
 from oarlock_accelerators.model import Device, DeviceSample, Health, Inventory, Kind, ProcessMemory, Snapshot
 from oarlock_accelerators.specs import kind
 from oarlock_accelerators.vendor import Vendor
@@ -514,8 +520,7 @@ _APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68})
 
 
 def _uids(devices: Sequence[Device]) -> tuple[str, ...]:
-    if not devices:
-        raise HandoverError("no devices were given")
+    refuse_simulated(devices)
     return tuple(device.uid for device in devices)
 
 
