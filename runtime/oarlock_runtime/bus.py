@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,16 +17,16 @@ from typing import Any, TypeVar, overload
 import nats
 import nats.errors
 import nats.js.errors
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext
 from pydantic import BaseModel
 
+from oarlock_runtime.client import SafeClient
 from oarlock_runtime.errors import BusUnavailable, OarlockError, PermanentError, RemoteError
 from oarlock_runtime.kv import Bucket
 from oarlock_runtime.logging import get_logger
-from oarlock_runtime.messages import ERROR_HEADER, BusMessage, Payload, encode, event_headers
+from oarlock_runtime.messages import ERROR_HEADER, BusMessage, Payload, check_size, encode, event_headers
 from oarlock_runtime.objects import BundleStore
 from oarlock_runtime.ordered import Start, read_ordered
 from oarlock_runtime.provision import provision
@@ -44,6 +45,10 @@ _RECONNECT_WAIT_SECONDS = 0.2
 _PING_SECONDS = 10
 _DRAIN_SECONDS = 2.0
 
+# nats-server's words when it refuses a publish.
+_DENIED = re.compile(r"permissions violation for publish to \"([^\"]+)\"", re.I)
+_DENIALS_MAX = 1000
+
 log = get_logger("bus")
 
 
@@ -53,12 +58,13 @@ class Bus:
     def __init__(self, name: str, prefix: str = "oarlock") -> None:
         self.name = name
         self.subjects = Subjects(prefix)
-        self.client = Client()
+        self.client = SafeClient()
         self.jetstream: JetStreamContext = self.client.jetstream()
         self.reconnect_count = 0
         """Times the connection was made anew."""
         self.closed = asyncio.Event()
         """Set when the connection is over for good."""
+        self._denials: set[str] = set()
         self._on_reconnect: set[Callable[[], None]] = set()
 
     @classmethod
@@ -100,6 +106,9 @@ class Bus:
             if isinstance(error, nats.errors.AuthorizationError) or "authorization" in str(error).lower():
                 refused.append(error)
                 first_refusal.set()
+            elif denied := _DENIED.search(str(error)):
+                log.warning("not permitted", subject=denied[1])
+                bus._denials.add(denied[1])
             else:
                 log.debug("bus error", error=repr(error))
 
@@ -207,9 +216,10 @@ class Bus:
         """
         if stream_of(self.subjects, subject) is None:
             raise PermanentError(f"no stream stores {subject!r}", fix="use publish_core for what is not stored")
-        data = encode(payload, min(self.client.max_payload or 1 << 20, 1 << 20))
+        data = encode(payload)
         identity = msg_id or uuid.uuid4().hex
         all_headers = event_headers(self.subjects.event_type(subject), self.source, identity, headers)
+        check_size(all_headers, data, self.client.max_payload)
         deadline = asyncio.get_running_loop().time() + timeout_seconds
         cause: BaseException | None = None
         while (left := deadline - asyncio.get_running_loop().time()) > 0:
@@ -229,6 +239,10 @@ class Bus:
                 cause = error
             except (nats.errors.Error, TimeoutError, OSError) as error:
                 cause = error
+            if self._denied(subject):
+                raise PermanentError(
+                    f"this user may not publish to {subject!r}", fix="see the permissions in the server's configuration"
+                ) from cause
             if self.closed.is_set():
                 break
             await asyncio.sleep(_RETRY_PAUSE_SECONDS)
@@ -242,7 +256,9 @@ class Bus:
         """
         all_headers = event_headers(self.subjects.event_type(subject), self.source, None, headers)
         try:
-            await self.client.publish(subject, encode(payload), headers=all_headers)
+            data = encode(payload)
+            check_size(all_headers, data, self.client.max_payload)
+            await self.client.publish(subject, data, headers=all_headers)
         except nats.errors.Error as error:
             raise BusUnavailable(f"cannot send to {subject!r}: {error}") from error
 
@@ -261,8 +277,10 @@ class Bus:
             RemoteError: the other side answered with an error.
         """
         all_headers = event_headers(self.subjects.event_type(subject), self.source, None, headers)
+        data = encode(payload)
+        check_size(all_headers, data, self.client.max_payload)
         try:
-            msg = await self.client.request(subject, encode(payload), timeout=timeout_seconds, headers=all_headers)
+            msg = await self.client.request(subject, data, timeout=timeout_seconds, headers=all_headers)
         except nats.errors.NoRespondersError as error:
             raise BusUnavailable(f"nobody serves {subject!r}", 1.0, fix="start the service that does") from error
         except (nats.errors.Error, TimeoutError) as error:
@@ -295,11 +313,11 @@ class Bus:
     async def reply(self, request: BusMessage, payload: Payload, *, headers: Mapping[str, str] | None = None) -> None:
         """Answer a request; does nothing where no answer is awaited."""
         if request.reply:
-            await self.client.publish(
-                request.reply,
-                encode(payload),
-                headers={k: " ".join(v.split()) for k, v in headers.items()} if headers else None,
-            )
+            event_type = self.subjects.event_type(request.subject) + ".answer"
+            all_headers = event_headers(event_type, self.source, None, headers)
+            data = encode(payload)
+            check_size(all_headers, data, self.client.max_payload)
+            await self.client.publish(request.reply, data, headers=all_headers)
 
     async def watch(
         self, subject: str | Sequence[str], *, start: Start = "new", caught_up: asyncio.Event | None = None
@@ -374,6 +392,14 @@ class Bus:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    def _denied(self, subject: str) -> bool:
+        """Whether the server has refused this subject since we last asked; bounded memory."""
+        denied = subject in self._denials
+        self._denials.discard(subject)
+        if len(self._denials) > _DENIALS_MAX:
+            self._denials.clear()
+        return denied
 
     async def _reconnected(self) -> None:
         self.reconnect_count += 1

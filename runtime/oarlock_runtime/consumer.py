@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from oarlock_runtime.bus import Bus
 from oarlock_runtime.context import Context
 from oarlock_runtime.dead import bury, reason_for
-from oarlock_runtime.errors import InvalidPayload, OarlockError, PermanentError
+from oarlock_runtime.errors import InvalidPayload, OarlockError, PermanentError, TemporaryError
 from oarlock_runtime.logging import get_logger
 from oarlock_runtime.messages import BusMessage
 from oarlock_runtime.metrics import ServiceMetrics
@@ -107,10 +107,10 @@ class Consumer(Generic[M]):
         service: str,
         durable: str,
         subjects: Sequence[str],
+        *,
         model: type[M],
         handler: Handler[M],
         options: ConsumerOptions,
-        *,
         metrics: ServiceMetrics,
         tracing: Tracing,
         on_invalid: OnInvalid | None = None,
@@ -157,7 +157,9 @@ class Consumer(Generic[M]):
         """Take no more; give back what waits; let handlers finish for ``grace_seconds``, then cancel and give back."""
         self._stopping = True
         self._trouble = "stopping"
+        # Ends the pull; what the server has already sent still arrives and is given back below.
         self._tasks[0].cancel()
+        await asyncio.gather(self._tasks[0], return_exceptions=True)
         for lane in {id(lane): lane for lane in self._lanes}.values():
             while not lane.empty():
                 await self._release(lane.get_nowait())
@@ -305,6 +307,9 @@ class Consumer(Generic[M]):
             held = self._held.get(sequence)
             if held is None:
                 continue
+            if self._stopping:
+                await self._release(sequence)
+                continue
             try:
                 await self._handle(sequence, held)
             except Exception as error:
@@ -362,16 +367,15 @@ class Consumer(Generic[M]):
                     await self._remember_purpose(sequence)
                 await held.msg.nak(delay)
             case Bury(kind):
-                assert error is not None  # noqa: S101 - only errors are buried
-                await self._bury(held, error, kind, context)
+                await self._bury(held, error or PermanentError("no error"), kind, context, failures)
         self._forget(sequence, keep_purpose=isinstance(verdict, GiveBack))
 
-    async def _bury(self, held: _Held, error: Exception, kind: str, context: Context) -> None:
+    async def _bury(self, held: _Held, error: Exception, kind: str, context: Context, failures: int) -> None:
         kind = "invalid" if isinstance(error, InvalidPayload) else "crashing" if isinstance(error, _Crashing) else kind
         self._metrics.failed.labels(*self._labels, kind).inc()
         try:
             if isinstance(error, InvalidPayload) and self._on_invalid is not None:
-                await self._on_invalid(held.message, error, context)
+                await self._announce(self._on_invalid, held.message, error, context, failures)
             reason = reason_for(held.message, error, service=self._service, consumer=self.durable, kind=kind)
             await bury(self._bus, held.message, reason)
         except Exception as failure:
@@ -382,6 +386,19 @@ class Consumer(Generic[M]):
         context.log.error("message is dead", kind=kind, error=repr(error))
         self._metrics.dead.labels(*self._labels).inc()
         await held.msg.term()
+
+    async def _announce(
+        self, announce: OnInvalid, message: BusMessage, error: InvalidPayload, context: Context, failures: int
+    ) -> None:
+        """Call the hook; a hook that fails is tried again with the message, but does not keep it from its grave."""
+        try:
+            await announce(message, error, context)
+        except TemporaryError:
+            raise
+        except Exception as failure:
+            if failures < self._options.max_deliver:
+                raise
+            context.log.error("on_invalid failed for the last time", error=repr(failure))
 
     # -- counting
 

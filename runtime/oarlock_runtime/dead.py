@@ -10,7 +10,7 @@ import json
 import traceback
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ RETRY_OF = "Oarlock-Retry-Of"
 _TRACEBACK_MAX_LENGTH = 4000
 _MESSAGE_MAX_LENGTH = 2000
 _FAULTS_MAX = 20
+_REASON_MAX_BYTES = 32 * 1024
 # Headers that belong to one publish and must not be repeated by the next.
 _OF_ONE_PUBLISH = {MSG_ID, "ce-id", "ce-time", REASON, RETRY_OF}
 
@@ -115,10 +116,23 @@ async def bury(bus: Bus, message: BusMessage, reason: Reason) -> None:
         BusUnavailable, PermanentError: it could not be stored; the message must then not be terminated.
     """
     headers = {k: v for k, v in message.headers.items() if k not in {MSG_ID, "ce-id", REASON}}
-    # JSON with every non-ASCII letter escaped: a header is one line of ASCII.
-    headers[REASON] = json.dumps(asdict(reason))
+    headers[REASON] = _as_header(reason)
     identity = f"dead:{reason.consumer}:{message.subject}:{message.sequence}:{reason.message_id}"
     await bus.publish(bus.subjects.dead(reason.service), message.data, msg_id=identity, headers=headers)
+
+
+def _as_header(reason: Reason) -> str:
+    """One line of ASCII within the room that is left for it, giving up the least telling parts first."""
+    text = json.dumps(asdict(reason))
+    for shorter in (
+        replace(reason, faults=reason.faults[:3]),
+        replace(reason, faults=(), traceback=reason.traceback[-500:], message=reason.message[:500]),
+        replace(reason, faults=(), traceback="", message=reason.message[:200], fix=None, message_id=None),
+    ):
+        if len(text) <= _REASON_MAX_BYTES:
+            break
+        text = json.dumps(asdict(shorter))
+    return text
 
 
 class DeadLetters:

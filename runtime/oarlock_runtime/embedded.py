@@ -209,17 +209,17 @@ class EmbeddedServer:
             env={**os.environ, **self._environment},
             pass_fds=(lock,),
             start_new_session=True,
-            preexec_fn=_die_with_parent if _may_die_with_parent() else None,
+            preexec_fn=_die_with_parent if _may_die_with_parent() else None,  # noqa: PLW1509 - see there
         )
         stderr = self._process.stderr
         if stderr is None:
             raise EmbeddedServerError("the server's log is not connected")
-        self._await_ready(stderr, timeout_seconds)
+        self._await_ready(self._process, stderr, timeout_seconds)
         # Keeps the pipe empty, so that the server never blocks on its log.
         self._reader = threading.Thread(target=self._drain_log, args=(stderr,), daemon=True, name="nats-server-log")
         self._reader.start()
 
-    def _await_ready(self, stderr: IO[bytes], timeout_seconds: float) -> None:
+    def _await_ready(self, process: subprocess.Popen[bytes], stderr: IO[bytes], timeout_seconds: float) -> None:
         deadline = time.monotonic() + timeout_seconds
         rest = b""
         while (left := deadline - time.monotonic()) > 0:
@@ -227,6 +227,8 @@ class EmbeddedServer:
                 break
             chunk = os.read(stderr.fileno(), 65536)
             if not chunk:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(1.0)
                 break
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
@@ -243,7 +245,8 @@ class EmbeddedServer:
         if "address already in use" in log:
             raise EmbeddedServerError(f"port {self.port} on 127.0.0.1 is taken", fix="choose another port, or 0")
         tail = "\n".join(list(self._log)[-5:]) or "it wrote nothing"
-        raise EmbeddedServerError(f"nats-server was not ready within {timeout_seconds:g} s: {tail}")
+        what = f"was not ready within {timeout_seconds:g} s" if self.running else "ended while starting"
+        raise EmbeddedServerError(f"nats-server {what}: {tail}")
 
     def _drain_log(self, stderr: IO[bytes]) -> None:
         # The pipe is closed by _reap only after this thread has seen its end.

@@ -13,7 +13,6 @@ from nats.aio.msg import Msg
 from pydantic import BaseModel, ValidationError
 
 from oarlock_runtime.errors import InvalidPayload, PayloadTooLarge
-from oarlock_runtime.topology import MESSAGE_MAX_BYTES
 from oarlock_runtime.tracing import TRACEPARENT, current_traceparent
 
 M = TypeVar("M", bound=BaseModel)
@@ -81,11 +80,10 @@ class BusMessage:
         return cls(msg.subject, msg.data, headers, reply=msg.reply or None)
 
 
-def encode(payload: Payload, max_bytes: int = MESSAGE_MAX_BYTES) -> bytes:
+def encode(payload: Payload) -> bytes:
     """The body of a message.
 
     Raises:
-        PayloadTooLarge: it is over ``max_bytes``.
         InvalidPayload: it cannot be written as JSON.
     """
     if isinstance(payload, bytes):
@@ -97,12 +95,21 @@ def encode(payload: Payload, max_bytes: int = MESSAGE_MAX_BYTES) -> bytes:
             data = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         except (TypeError, ValueError) as error:
             raise InvalidPayload(f"the payload cannot be written as JSON: {error}") from error
-    if len(data) > max_bytes:
+    return data
+
+
+def check_size(headers: Mapping[str, str], data: bytes, max_bytes: int) -> None:
+    """Refuse what the server would answer by closing the connection: its limit counts headers and body.
+
+    Raises:
+        PayloadTooLarge: together they are over ``max_bytes``.
+    """
+    size = len(data) + len("NATS/1.0\r\n\r\n") + sum(len(f"{k}: {v}\r\n".encode()) for k, v in headers.items())
+    if size > max_bytes:
         raise PayloadTooLarge(
-            f"the payload has {len(data)} bytes, over the limit of {max_bytes}",
+            f"the message has {size} bytes with its headers, over the limit of {max_bytes}",
             fix="put large content into the bundle store and send its key",
         )
-    return data
 
 
 def decode_json(data: bytes) -> Any:

@@ -53,6 +53,7 @@ async def _provision_one(jetstream: JetStreamContext, wanted: api.StreamConfig) 
         max_age=wanted.max_age,
         duplicate_window=wanted.duplicate_window,
         max_bytes=max(present.max_bytes or 0, wanted.max_bytes or 0) if (present.max_bytes or -1) > 0 else -1,
+        max_msg_size=wanted.max_msg_size,
         max_msgs_per_subject=wanted.max_msgs_per_subject,
         allow_msg_ttl=present.allow_msg_ttl or wanted.allow_msg_ttl,
         subject_delete_marker_ttl=wanted.subject_delete_marker_ttl,

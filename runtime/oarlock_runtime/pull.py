@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 from oarlock_runtime.errors import OarlockError
@@ -22,6 +23,7 @@ from oarlock_runtime.errors import OarlockError
 _EXPIRES_SECONDS = 30.0
 _HEARTBEAT_SECONDS = 5.0
 _SILENCE_SECONDS = 2.5 * _HEARTBEAT_SECONDS
+_DRAIN_SECONDS = 1.0
 _NANOSECONDS = 1_000_000_000
 
 
@@ -87,7 +89,14 @@ class Pull:
         except NatsError as error:
             raise PullEnded(f"cannot ask for messages: {error}") from error
         finally:
-            with contextlib.suppress(NatsError):
+            await self._let_go(subscription)
+
+    async def _let_go(self, subscription: Subscription) -> None:
+        """Unsubscribe, but take what the server has already sent: else it would come again only after ``ack_wait``."""
+        with contextlib.suppress(NatsError, TimeoutError):
+            if self._client.is_connected:
+                await asyncio.wait_for(subscription.drain(), _DRAIN_SECONDS)  # type: ignore[no-untyped-call]
+            else:
                 await subscription.unsubscribe()
 
     async def _keep_asking(self, inbox: str) -> None:

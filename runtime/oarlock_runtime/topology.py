@@ -18,8 +18,12 @@ _DAY_SECONDS = 86_400.0
 DUPLICATE_WINDOW_SECONDS = 600.0
 """How long the server remembers message ids. Longer than any retry of a publish, short enough to stay in memory."""
 
-MESSAGE_MAX_BYTES = _MIB
-"""The default ``max_payload`` of nats-server. Larger things go into the bundle store."""
+PAYLOAD_MAX_BYTES = _MIB
+"""The default ``max_payload`` of nats-server; it counts headers and body."""
+
+MESSAGE_MAX_BYTES = _MIB - 64 * 1024
+"""Largest headers and body together that streams and buckets take. The rest of the server's limit is left for what a
+dead letter adds, so that whatever can be published can also be buried. Larger things go into the bundle store."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class StreamSpec:
     subjects: tuple[str, ...]
     max_bytes: int
     max_age_seconds: float
+    max_message_bytes: int = MESSAGE_MAX_BYTES
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ def streams(subjects: Subjects) -> tuple[StreamSpec, ...]:
             365 * _DAY_SECONDS,
         ),
         StreamSpec(f"{prefix}_LOGS", (f"{prefix}.logs.>",), 256 * _MIB, 7 * _DAY_SECONDS),
-        StreamSpec(f"{prefix}_DEAD", (f"{prefix}.dead.>",), 64 * _MIB, 90 * _DAY_SECONDS),
+        StreamSpec(f"{prefix}_DEAD", (f"{prefix}.dead.>",), 64 * _MIB, 90 * _DAY_SECONDS, PAYLOAD_MAX_BYTES),
     )
 
 
@@ -102,7 +107,7 @@ def stream_config(spec: StreamSpec) -> api.StreamConfig:
         discard=api.DiscardPolicy.OLD,
         max_bytes=spec.max_bytes,
         max_age=spec.max_age_seconds,
-        max_msg_size=MESSAGE_MAX_BYTES,
+        max_msg_size=spec.max_message_bytes,
         duplicate_window=DUPLICATE_WINDOW_SECONDS,
         allow_direct=True,
     )
