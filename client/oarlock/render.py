@@ -277,3 +277,12 @@ def console(*, stderr: bool = False) -> Console:
     """A console that keeps tables whole when the output is no terminal."""
     made = Console(stderr=stderr, highlight=False, soft_wrap=False)
     return made if made.is_terminal else Console(stderr=stderr, highlight=False, width=160)
+
+
+def checks(found: Iterable[Any]) -> Table:
+    """``oarlock doctor``."""
+    table = _grid("", "", "", "")
+    for check in found:
+        mark = Text("ok", "green") if check.ok else Text("missing", "bold red" if check.required else "yellow")
+        table.add_row(check.name, mark, Text(check.found), Text("" if check.ok else check.fix or "", style="dim"))
+    return table

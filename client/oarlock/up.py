@@ -171,9 +171,7 @@ class Up:
             "nats_token": connection.token,
             "http_url": connection.gateway_url,
             "http_token": connection.gateway_token,
-            "services": {
-                s.name: {"pid": s.process.pid, "http_port": s.health_port} for s in self.services if s.process
-            },
+            "services": {s.name: {"pid": s.process.pid, "http_port": s.health_port} for s in running if s.process},
         }
         path = self.data / STATE_FILE
         temporary = path.with_suffix(".new")

@@ -1,0 +1,63 @@
+"""Verbs that read a script on this machine, without a bus: explain, fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oarlock.cli.options import Format, FormatOption, print_json
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the verbs."""
+    app.command()(explain)
+
+
+ScriptArgument = Annotated[
+    Path, typer.Argument(help="a script, a folder, a notebook, an archive, or a task file (YAML)")
+]
+ArgumentsArgument = Annotated[list[str] | None, typer.Argument(help="after --: the script's own arguments")]
+
+
+def explain(
+    script: ScriptArgument,
+    arguments: ArgumentsArgument = None,
+    gpu: Annotated[str | None, typer.Option(help="also say whether it fits this device, and what would help")] = None,
+    entry: Annotated[str | None, typer.Option(help="the script to read inside a folder or archive")] = None,
+    library_path: Annotated[
+        list[Path] | None, typer.Option(help="folders with library sources to read as text")
+    ] = None,
+    env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the script")] = None,
+    world_size: Annotated[int, typer.Option(min=1, help="processes that train together")] = 1,
+    trace: Annotated[bool, typer.Option("--trace", help="also show the path the reader took")] = False,
+    format: FormatOption = Format.table,
+) -> None:
+    """Read a script without running it: the model, its memory and time, with evidence. Exit 1 when --gpu is too small."""
+    from oarlock.local import UnknownDevice, explain_path
+
+    try:
+        reading = explain_path(
+            script,
+            arguments or [],
+            gpu=gpu,
+            entry=entry,
+            library_paths=library_path or [],
+            environment=dict(pair.split("=", 1) for pair in env or [] if "=" in pair),
+            world_size=world_size,
+            trace=trace,
+        )
+    except UnknownDevice as error:
+        raise typer.BadParameter(str(error), param_hint="--gpu") from None
+    if format is Format.json:
+        print_json(reading.portrait)
+    else:
+        from oarlock.render import console, portrait
+
+        screen = console()
+        for step in reading.path:
+            screen.print(step, markup=False, style="dim")
+        screen.print(portrait(reading.portrait, model_depth=6))
+    fit = reading.portrait.fit
+    raise typer.Exit(1 if fit is not None and fit.verdict == "oom" else 0)

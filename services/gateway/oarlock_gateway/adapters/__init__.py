@@ -1,0 +1,1 @@
+"""The gateway's two sides: HTTP routes, and the bus behind them."""

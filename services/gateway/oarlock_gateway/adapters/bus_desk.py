@@ -1,0 +1,89 @@
+"""The desk behind the routes: requests, buckets and streams of the bus."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from oarlock_runtime import Bus, RemoteError
+from oarlock_schemas import LogLine, SubmitReply, TaskCancel, TaskRecord, read
+
+SUBMIT_SECONDS = 10.0
+_HISTORY_SECONDS = 5.0
+
+
+class BusDesk:
+    """Implements :class:`oarlock_gateway.ports.Desk`."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._tasks = bus.bucket("tasks", TaskRecord)
+
+    async def submit(self, body: bytes) -> SubmitReply:
+        """Ask on `submit`."""
+        try:
+            answer = await self._bus.request(self._bus.subjects.submit(), body, timeout_seconds=SUBMIT_SECONDS)
+        except RemoteError as error:
+            details = error.reply.get("error")
+            faults = details.get("faults") if isinstance(details, dict) else None
+            return SubmitReply(faults=faults or [{"path": "$", "message": str(error)}])
+        return read(SubmitReply, answer.data)[0]
+
+    async def tasks(self) -> list[TaskRecord]:
+        """From the bucket, oldest first."""
+        records = [entry.value for entry in (await self._tasks.items()).values()]
+        return sorted(records, key=lambda r: r.history[0].at if r.history else "")
+
+    async def task(self, task_id: str) -> TaskRecord | None:
+        """From the bucket."""
+        entry = await self._tasks.get(task_id)
+        return None if entry is None else entry.value
+
+    async def history(self, task_id: str) -> list[dict[str, Any]]:
+        """Read the stream from the task's first event to now."""
+        found: list[dict[str, Any]] = []
+        caught_up = asyncio.Event()
+
+        async def collect() -> None:
+            stream = self._bus.watch(self._subjects(task_id), start="all", caught_up=caught_up)
+            async for message in stream:
+                found.append(_event(message.subject, message.json()))
+
+        collecting = asyncio.create_task(collect())
+        waiting = asyncio.create_task(caught_up.wait())
+        try:
+            await asyncio.wait({collecting, waiting}, timeout=_HISTORY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            collecting.cancel()
+            waiting.cancel()
+        return found
+
+    async def cancel(self, task_id: str, reason: str | None) -> None:
+        """Publish `tasks.cancel.{id}`; asking twice is asking once."""
+        body = TaskCancel(task_id=task_id, by="gateway", reason=reason)
+        await self._bus.publish(self._bus.subjects.cancel(task_id), body, msg_id=f"{task_id}:cancel")
+
+    async def events(self, task_id: str | None) -> AsyncIterator[dict[str, Any]]:
+        """Follow the stream of tasks."""
+        if task_id is None:
+            stream = self._bus.watch(self._bus.subjects.all_tasks(), start="new")
+        else:
+            stream = self._bus.watch(self._subjects(task_id), start="all")
+        async for message in stream:
+            yield _event(message.subject, message.json())
+
+    async def logs(self, task_id: str) -> AsyncIterator[dict[str, Any]]:
+        """Follow the task's output."""
+        async for message in self._bus.watch(self._bus.subjects.logs(task_id), start="all"):
+            yield read(LogLine, message.data)[0].model_dump(mode="json")
+
+    def _subjects(self, task_id: str) -> list[str]:
+        of = self._bus.subjects
+        named = (of.submitted, of.profiled, of.queued, of.rejected, of.launched, of.finished, of.cancel)
+        return [*(subject(task_id) for subject in named), of.placed(task_id=task_id)]
+
+
+def _event(subject: str, body: Any) -> dict[str, Any]:
+    name = subject.split(".")[2]
+    return {"event": name, **body} if isinstance(body, dict) else {"event": name, "body": body}
