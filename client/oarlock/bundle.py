@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from oarlock_schemas import Fault, InvalidMessage, Source, TaskSubmitted, read
+from oarlock_schemas import Fault, InvalidMessage, Source, TaskSubmitted, read, read_yaml
 
 MAX_BUNDLE_BYTES = 64 * 1024 * 1024
 MAX_FILES = 10_000
@@ -83,12 +81,9 @@ def pack(path: Path, entry: str | None = None) -> tuple[Source, bytes | None]:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InvalidMessage([Fault("$", f"{path} is not YAML or JSON: {error}")]) from None
-    if not isinstance(document, dict):
-        raise InvalidMessage([Fault("$", f"{path} must hold a mapping, not {type(document).__name__}")])
-    return document
+        return read_yaml(path.read_bytes())
+    except InvalidMessage as error:
+        raise InvalidMessage([Fault(f.path, f"{path}: {f.message}") for f in error.faults]) from None
 
 
 def _merge(document: dict[str, Any], changes: Mapping[str, Any]) -> None:

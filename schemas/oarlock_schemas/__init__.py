@@ -5,7 +5,7 @@ service does with them.
 """
 
 from oarlock_schemas.base import Fault, InvalidMessage, Message, Token, json_path, read
-from oarlock_schemas.dead import DeadLetter
+from oarlock_schemas.dead import DeadReason
 from oarlock_schemas.events import (
     Candidate,
     DeviceReason,
@@ -54,6 +54,7 @@ from oarlock_schemas.task import (
     TaskSpec,
     TaskSubmitted,
 )
+from oarlock_schemas.yaml_file import read_yaml
 
 __all__ = [
     "FINAL",
@@ -63,7 +64,7 @@ __all__ = [
     "BatchInput",
     "Candidate",
     "Compute",
-    "DeadLetter",
+    "DeadReason",
     "DeviceReason",
     "DeviceSample",
     "DeviceState",
@@ -115,4 +116,5 @@ __all__ = [
     "UnknownFact",
     "json_path",
     "read",
+    "read_yaml",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from oarlock_schemas.base import Message
-from oarlock_schemas.dead import DeadLetter
+from oarlock_schemas.dead import DeadReason
 from oarlock_schemas.events import (
     EstimatorRecalibrated,
     LogLine,
@@ -37,6 +37,8 @@ class Channel:
     consumers: tuple[str, ...]
     stream: str | None = "TASKS"
     reply: type[Message] | None = None
+    header: str | None = None
+    """Where the model travels when it is not the body (a dead letter's body is the original message's)."""
 
 
 CHANNELS: tuple[Channel, ...] = (
@@ -55,7 +57,7 @@ CHANNELS: tuple[Channel, ...] = (
     Channel("policyUpdated", "policy.updated", PolicyUpdated, ("matcher",), ("matcher",), "RUNS"),
     Channel("nodeMetrics", "metrics.{site}.{node}", NodeMetrics, ("telemetry",), ("matcher", "gateway"), None),
     Channel("logLine", "logs.{task_id}", LogLine, ("launcher",), (), "LOGS"),
-    Channel("deadLetter", "dead.{service}", DeadLetter, ("runtime",), (), "DEAD"),
+    Channel("deadLetter", "dead.{service}", DeadReason, ("runtime",), (), "DEAD", header="Oarlock-Dead"),
 )
 
 STATES: tuple[type[Message], ...] = (TaskRecord, DeviceState, LeaseBook, Portrait)

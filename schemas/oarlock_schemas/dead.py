@@ -1,24 +1,27 @@
-"""A message that could not be handled."""
+"""Why a message could not be handled."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from pydantic import Field
 
 from oarlock_schemas.base import Message
 
 
-class DeadLetter(Message):
-    """`dead.{service}`: the original message, as it came, with the error that ended its delivery."""
+class DeadReason(Message):
+    """`dead.{service}` carries the original body and headers; this reason stands in the header `Oarlock-Dead`."""
 
     service: str
+    consumer: str
+    kind: str = Field(description="permanent, exhausted (retries), invalid (cannot be read), crashing (no result ever)")
     subject: str
-    payload_base64: str
-    headers: dict[str, str] = Field(default_factory=dict)
-    error_type: str
+    sequence: int | None = None
+    message_id: str | None = None
+    delivery_count: int
     error: str
+    message: str
     fix: str | None = None
-    traceback: str | None = None
-    deliveries: int
-    stream: str | None = None
-    stream_sequence: int | None = None
-    at: str
+    faults: list[dict[str, Any]] = Field(default_factory=list)
+    traceback: str
+    time: str

@@ -66,18 +66,20 @@ def asyncapi() -> dict[str, Any]:
         "channels": channels,
         "operations": operations,
         "components": {
-            "messages": {
-                model.__name__: {
-                    "name": model.__name__,
-                    "title": model.__name__,
-                    "summary": (model.__doc__ or "").strip().split("\n")[0],
-                    "payload": {"$ref": f"#/components/schemas/{model.__name__}"},
-                }
-                for model in models()
-            },
+            "messages": {model.__name__: _message(model) for model in models()},
             "schemas": definitions["$defs"],
         },
     }
+
+
+def _message(model: type[Message]) -> dict[str, Any]:
+    reference = {"$ref": f"#/components/schemas/{model.__name__}"}
+    header = next((c.header for c in CHANNELS if c.model is model and c.header), None)
+    carried = (
+        {"payload": reference} if header is None else {"headers": {"type": "object", "properties": {header: reference}}}
+    )
+    summary = (model.__doc__ or "").strip().split("\n")[0]
+    return {"name": model.__name__, "title": model.__name__, "summary": summary, **carried}
 
 
 def _channel(channel: Channel) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from oarlock_schemas import InvalidMessage, TaskProfiled, TaskSubmitted, read
+from oarlock_schemas import InvalidMessage, TaskProfiled, TaskSubmitted, read, read_yaml
 
 SEED = """
 task: {type: training, framework: paddlepaddle, model_name: ernie-gram, sequence_length: 512, batch_size_per_gpu: 16,
@@ -97,3 +97,15 @@ def test_any_json_object_is_read_or_refused_with_paths(document: dict[str, Any])
         assert all(fault.path.startswith("$") and fault.message for fault in error.faults)
     else:
         assert read(TaskSubmitted, task.model_dump_json()) == (task, [])
+
+
+def test_yaml_aliases_are_refused_before_they_expand() -> None:
+    bomb = "a: &a [x, x, x, x]\nb: &b [*a, *a, *a, *a]\nc: [*b, *b, *b, *b]\n"
+    with pytest.raises(InvalidMessage, match="aliases"):
+        read_yaml(bomb)
+
+
+@pytest.mark.parametrize("text", ["[1]", "a: [", "a: !!python/object:os.system {}", "\0", "- " * 3000 + "x"])
+def test_what_is_no_plain_mapping_is_refused(text: str) -> None:
+    with pytest.raises(InvalidMessage):
+        read_yaml(text)

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from fastapi import APIRouter, Body, Depends, FastAPI, HTTPException, Query, Request
 from fastapi import Path as PathParameter
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
@@ -16,7 +15,7 @@ from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Resp
 from oarlock_gateway.adapters.access import SECURITY_HEADERS, Guard
 from oarlock_gateway.ports import Desk, Feed
 from oarlock_runtime import BusUnavailable
-from oarlock_schemas import SubmitReply, TaskRecord
+from oarlock_schemas import InvalidMessage, SubmitReply, TaskRecord, read_yaml
 
 TaskId = Annotated[str, PathParameter(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$")]
 _FOLDER = Path(__file__).parent / "static"
@@ -154,10 +153,9 @@ async def _body(request: Request, max_bytes: int) -> bytes:
     if "yaml" not in request.headers.get("content-type", ""):
         return bytes(data)
     try:
-        document = yaml.safe_load(bytes(data))
-        return json.dumps(document, allow_nan=False).encode()
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
-        raise HTTPException(422, f"the body is not YAML: {error}") from None
+        return json.dumps(read_yaml(bytes(data)), allow_nan=False).encode()
+    except (InvalidMessage, ValueError, TypeError, RecursionError) as error:
+        raise HTTPException(422, f"the body is no task file: {error}") from None
 
 
 class _Streams:
