@@ -8,19 +8,23 @@ from typing import Any
 
 from oarlock_profiler.core import calibration as learning
 from oarlock_profiler.core import cost
+from oarlock_profiler.core.advice import advise, largest_batch_advice
 from oarlock_profiler.core.cold_start import ColdStart, cold_start
 from oarlock_profiler.core.devices import DeviceSpec
 from oarlock_profiler.core.family import HIGH_MEMORY_SEQUENCE, family_of, sequence_length
 from oarlock_profiler.core.findings import Where
+from oarlock_profiler.core.fit import Case, verdict
 from oarlock_profiler.core.memory.interval import Interval
 from oarlock_profiler.core.memory.peaks import Peaks, Stack, peaks_of
 from oarlock_profiler.core.reading import ModuleNode, Reading
 from oarlock_schemas import (
+    Advice,
     Batch,
     BatchInput,
     Compute,
     Distributed,
     Evidence,
+    Fit,
     Kernel,
     Memory,
     MemoryParts,
@@ -82,6 +86,7 @@ def build(reading: Reading, setting: Setting = Setting()) -> Portrait:
     key = learning.Key(framework, family, reading.precision, device_kind, setting.source_digest)
     memory, calibrated = _memory(peaks, guess, setting, key, notes)
     flags = _flags(reading, family, sequence, devices, strategy, on_host)
+    fit, advice = _fit(reading, setting, memory, key, on_host, guess is not None, family, batch, devices, strategy)
     return Portrait(
         framework=framework,
         kind=reading.kind,
@@ -107,7 +112,69 @@ def build(reading: Reading, setting: Setting = Setting()) -> Portrait:
         model=_model(reading.roots),
         family=family,
         source_digest=setting.source_digest,
+        fit=fit,
+        advice=advice,
     )
+
+
+def _fit(
+    reading: Reading,
+    setting: Setting,
+    memory: Memory,
+    key: learning.Key,
+    on_host: bool,
+    guessed: bool,
+    family: str | None,
+    batch: int | None,
+    devices: int,
+    strategy: str | None,
+) -> tuple[Fit | None, list[Advice]]:
+    """The verdict for the device asked about, and advice.
+
+    With no device asked about, the fleet's largest kind stands in when nothing of the fleet would hold the task, so
+    that a rejection can say what would help.
+    """
+    need, reserve = memory.peak.device_bytes, memory.peak.reserve_bytes
+    asked = setting.target
+    if asked is None:
+        asked = _largest_of(setting.fleet, on_host)
+        if asked is None or reserve is None or reserve <= asked.capacity_bytes or guessed:
+            return None, []
+    free = asked.capacity_bytes
+    if guessed or need is None or reserve is None or asked.is_host != on_host:
+        why = Fit(device=asked.name, verdict="unknown", free_bytes=free, needed_bytes=need)
+        return (why if setting.target else None), []
+    correction = learning.correction(setting.calibration or learning.empty(), key)
+    case = Case(
+        reading.trace,
+        reading.framework,
+        asked,
+        devices,
+        strategy,
+        setting.stack,
+        _doubt(reading),
+        correction.factor,
+        correction.reserve_ratio,
+    )
+    found = verdict(case, need, reserve)
+    fit = Fit(device=asked.name, verdict=found, free_bytes=free, needed_bytes=reserve)
+    if found == "fits":
+        advice = largest_batch_advice(case, batch) if batch else []
+    else:
+        advice = advise(
+            case,
+            reading,
+            family=family,
+            batch=batch,
+            fleet=setting.fleet,
+            allow_mixed_precision=bool(setting.declared.get("allow_mixed_precision", True)),
+        )
+    return (fit if setting.target else None), advice
+
+
+def _largest_of(fleet: Sequence[DeviceSpec], on_host: bool) -> DeviceSpec | None:
+    kinds = [spec for spec in fleet if spec.is_host == on_host]
+    return max(kinds, key=lambda spec: spec.capacity_bytes, default=None)
 
 
 class _Notes:

@@ -46,12 +46,12 @@ class Libraries:
         return f"cublas-{thread}", CUBLAS_WORKSPACE_HOPPER_BYTES if hopper else CUBLAS_WORKSPACE_BYTES
 
     def scratch_bytes(self, op: Op) -> int:
-        """Scratch that lives while ``op`` runs, in bytes."""
+        """Scratch that lives while ``op`` runs, beyond what the trace already holds for it, in bytes."""
         if self.compute_capability is None or not is_convolution(op):
-            return op.workspace_bytes
+            return 0
         if _on_tensor_cores(op.dtype, self.compute_capability):
-            return max(op.workspace_bytes, int(op.bytes_moved * self.nhwc_copies))
-        return op.workspace_bytes
+            return max(0, int(op.bytes_moved * self.nhwc_copies) - op.workspace_bytes)
+        return 0
 
 
 def _on_tensor_cores(dtype: str, compute_capability: int) -> bool:

@@ -30,6 +30,9 @@ class Stack:
     environment: Mapping[str, str] | None = None
 
 
+_DEFAULT_STACK = Stack()
+
+
 @dataclass(frozen=True, slots=True)
 class Peaks:
     """Memory of one device (or of main memory, when ``on_host``)."""
@@ -52,7 +55,7 @@ def peaks_of(
     *,
     devices: int = 1,
     strategy: str | None = None,
-    stack: Stack = Stack(),
+    stack: Stack = _DEFAULT_STACK,
     doubt: float = 0.0,
     top: int = 0,
 ) -> Peaks | None:
@@ -69,7 +72,7 @@ def peaks_of(
     traced = accelerators[0] if accelerators else next(iter(requested))
     spec = None if on_host or (device is not None and device.is_host) else device
     libraries = Libraries(framework, None) if on_host else libraries_of(spec, framework)
-    allocator = _allocator(framework, spec, on_host, stack)
+    allocator = _allocator(framework, on_host, stack)
     usage = replay(trace, traced, allocator, libraries=libraries, top=top)
     allocated = around(usage.allocated_bytes, ALLOCATED_BELOW + doubt, ALLOCATED_ABOVE + doubt)
     reserved_bytes = max(usage.pages_bytes, _preallocated(framework, spec, on_host, stack))
@@ -91,14 +94,26 @@ def peaks_of(
     return Peaks(usage, allocated, reserved, context, communication, whole, False, traced, host)
 
 
-def _allocator(framework: str | None, spec: DeviceSpec | None, on_host: bool, stack: Stack) -> Allocator:
+def runs_within(trace: Trace, framework: str | None, device: DeviceSpec, *, stack: Stack = _DEFAULT_STACK) -> bool:
+    """Whether the steps run in ``device``'s capacity, cached memory being given back as the framework does."""
+    requested = devices_of(trace)
+    accelerators = [name for name in requested if not is_host(name)]
+    if not accelerators or device.is_host:
+        total = sum(replay(trace, name, PlainAllocator()).tensor_bytes for name in requested)
+        return total + host_base(framework, accelerator=False).value <= device.capacity_bytes
+    capacity = device.capacity_bytes - context_of(device, framework, stack.loading).bytes.value
+    allocator = _allocator(framework, False, stack, capacity)
+    libraries = libraries_of(device, framework)
+    return replay(trace, accelerators[0], allocator, libraries=libraries).out_of_memory is None
+
+
+def _allocator(framework: str | None, on_host: bool, stack: Stack, capacity_bytes: int | None = None) -> Allocator:
     if on_host:
         return PlainAllocator()
-    del spec  # A capacity is not given on purpose: what a run needs is asked, not whether it fits.
     if framework == "paddlepaddle":
         chunk = _flag(stack, "FLAGS_auto_growth_chunk_size_in_mb") * (1 << 20)
-        return AutoGrowthAllocator(chunk_bytes=max(chunk, ALIGNMENT_BYTES))
-    return CachingAllocator()
+        return AutoGrowthAllocator(capacity_bytes, chunk_bytes=max(chunk, ALIGNMENT_BYTES))
+    return CachingAllocator(capacity_bytes)
 
 
 def _preallocated(framework: str | None, spec: DeviceSpec | None, on_host: bool, stack: Stack) -> int:
