@@ -1,0 +1,88 @@
+"""What the overlays of the training side noted while the script was read, and how a reading is filled from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from oarlock_profiler.core.findings import Where
+from oarlock_profiler.core.interpreter.values import Context
+from oarlock_profiler.core.reading import DistributedInfo, OptimizerInfo, Reading, TensorSpec
+
+
+@dataclass(slots=True)
+class Batch:
+    """One batch that a loader gave: samples per device, the tensors in it, and how many such batches an epoch has."""
+
+    size: int | None
+    inputs: list[TensorSpec]
+    count: int | None
+    where: Where | None
+
+
+@dataclass(slots=True)
+class TrainingNotes:
+    """Kept under ``context.state["training"]``. ``batch`` is the last one given; ``trained`` the one a step used."""
+
+    batch: Batch | None = None
+    trained: Batch | None = None
+    optimizer: OptimizerInfo | None = None
+    steps: int = 0
+    batches: int = 0
+    batches_per_step: int = 1
+    amp_dtype: str | None = None
+    amp_level: str | None = None
+    recompute: bool = False
+    epochs: int | None = None
+    accumulation_steps: int | None = None
+    batch_size: int | None = None
+    distributed: DistributedInfo = field(default_factory=DistributedInfo)
+    flags: set[str] = field(default_factory=set)
+    model_dtype: str | None = None
+
+
+def notes(context: Context) -> TrainingNotes:
+    """The notes of this reading."""
+    found = context.state.get("training")
+    if found is None:
+        found = context.state["training"] = TrainingNotes()
+    return found
+
+
+def note_strategy(context: Context, strategy: str, **details: Any) -> None:
+    """Record how work is spread; a more specific strategy replaces plain data parallelism."""
+    info = notes(context).distributed
+    if info.strategy in (None, "ddp") or strategy != "ddp":
+        if info.strategy not in (None, "ddp", strategy):
+            strategy = "hybrid"
+        info.strategy = strategy
+    info.details.update(details)
+    notes(context).flags.add("distributed")
+    context.findings.fact("distributed.strategy", strategy, context.where)
+
+
+def fill(reading: Reading, state: dict[str, Any], world_size: int) -> None:
+    """Put what was noted into ``reading`` where it is still silent."""
+    found: TrainingNotes | None = state.get("training")
+    if found is None:
+        return
+    batch = found.trained or found.batch
+    if batch is not None:
+        reading.batch_size = reading.batch_size or batch.size
+        reading.inputs = reading.inputs or batch.inputs
+        reading.steps_per_epoch = reading.steps_per_epoch or batch.count
+    reading.batch_size = found.batch_size or reading.batch_size
+    reading.optimizer = reading.optimizer or found.optimizer
+    reading.recompute = reading.recompute or found.recompute
+    reading.epochs = reading.epochs or found.epochs
+    reading.accumulation_steps = found.accumulation_steps or max(reading.accumulation_steps, found.batches_per_step)
+    reading.flags |= found.flags
+    if reading.precision is None:
+        if found.amp_dtype is not None:
+            reading.precision = f"amp_{found.amp_dtype}"
+        elif found.model_dtype is not None:
+            reading.precision = found.model_dtype
+    if reading.distributed.strategy is None:
+        reading.distributed = found.distributed
+        if found.distributed.strategy is not None and found.distributed.devices is None:
+            found.distributed.devices = world_size
