@@ -102,7 +102,8 @@ class Service:
         on_invalid: OnInvalid | None = None,
         order_by: Callable[[BusMessage], str] | None = None,
         from_start: bool = True,
-    ) -> None:
+        start: bool = True,
+    ) -> Consumer[M]:
         """Handle every message of ``subjects`` at least once, together with all copies that share ``durable``.
 
         Args:
@@ -119,6 +120,11 @@ class Service:
             on_invalid: ``async (message, error, context)``, called before an unreadable message is buried.
             order_by: key of a message; equal keys are handled one after another.
             from_start: begin with what the stream already holds when the consumer is new.
+            start: run it while the service runs. False leaves its ``start()`` and ``stop()`` to the caller: a leader
+                consumes only while it leads.
+
+        Returns:
+            The consumer.
 
         Raises:
             PermanentError: the subjects are not all stored in one stream.
@@ -126,20 +132,21 @@ class Service:
         options = ConsumerOptions(
             prefetch, concurrency, ack_wait_seconds, handler_timeout_seconds, max_deliver, backoff, order_by, from_start
         )
-        self._consumers.append(
-            Consumer(
-                self.bus,
-                self.name,
-                token(durable, "durable name"),
-                [subjects] if isinstance(subjects, str) else subjects,
-                model=model,
-                handler=handler,
-                options=options,
-                metrics=self.metrics,
-                tracing=self._tracing,
-                on_invalid=on_invalid,
-            )
+        consumer = Consumer(
+            self.bus,
+            self.name,
+            token(durable, "durable name"),
+            [subjects] if isinstance(subjects, str) else subjects,
+            model=model,
+            handler=handler,
+            options=options,
+            metrics=self.metrics,
+            tracing=self._tracing,
+            on_invalid=on_invalid,
         )
+        if start:
+            self._consumers.append(consumer)
+        return consumer
 
     def serve(
         self,

@@ -44,7 +44,7 @@ from oarlock_schemas.portrait import (
     Portrait,
     UnknownFact,
 )
-from oarlock_schemas.state import FINAL, MOVES, IllegalMove, State, StateChange, TaskRecord
+from oarlock_schemas.state import FINAL, MOVES, IllegalMove, State, StateChange, TaskRecord, after_run
 from oarlock_schemas.task import (
     Framework,
     Mount,
@@ -114,6 +114,7 @@ __all__ = [
     "TaskSubmitted",
     "Token",
     "UnknownFact",
+    "after_run",
     "json_path",
     "read",
     "read_yaml",

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from oarlock_schemas.base import Message, Token
 from oarlock_schemas.events import Outcome
+from oarlock_schemas.task import TaskSubmitted
 
 State = Literal[
     "submitted",
@@ -37,6 +38,13 @@ MOVES: dict[str, frozenset[str]] = {
     "cancelled": frozenset(),
     "rejected": frozenset(),
 }
+
+
+MAX_OOM_ATTEMPTS = 3
+"""Runs of one task that may die of out-of-memory before it fails; each asks for a larger device than the last."""
+
+MAX_REFUSALS = 10
+"""Attempts that a launcher may refuse (their devices were taken meanwhile) before the task fails."""
 
 
 class StateChange(Message):
@@ -89,3 +97,24 @@ class TaskRecord(Message):
     def final(self) -> bool:
         """Whether nothing more will happen to it."""
         return self.state in FINAL
+
+
+def after_run(task: TaskSubmitted, outcome: Outcome, attempt: int) -> State:
+    """Where a task goes when run number ``attempt`` has ended: to an end, or back into the queue for another attempt.
+
+    The launcher moves the record by this rule, and the matcher places the next attempt by the same one.
+    """
+    match outcome:
+        case "ok":
+            return "succeeded"
+        case "cancelled":
+            return "cancelled"
+        case "oom":
+            again = task.resource_policy.allow_retry_on_oom and attempt < MAX_OOM_ATTEMPTS
+        case "refused":
+            again = attempt < MAX_REFUSALS
+        case "error" | "lost":
+            again = attempt <= task.retries
+        case "timeout":
+            again = False
+    return "queued" if again else "failed"
