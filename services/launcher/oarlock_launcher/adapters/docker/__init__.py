@@ -1,0 +1,1 @@
+"""Runs as containers of a Docker engine, through the Docker SDK."""

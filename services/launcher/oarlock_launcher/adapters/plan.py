@@ -1,0 +1,182 @@
+"""From a placement to what is started: the program, the container, and the ``docker run`` line for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from oarlock_accelerators import Device
+from oarlock_launcher.adapters.code.sources import entry_of
+from oarlock_launcher.adapters.devices import container_access, framework_environment
+from oarlock_launcher.core import container as box
+from oarlock_launcher.core.command import NothingToRun, Program, command_line
+from oarlock_launcher.core.environment import run_environment, visible_names
+from oarlock_launcher.core.images import Image, NoImage, choose_image
+from oarlock_launcher.core.run import Run
+from oarlock_launcher.ports import CannotStart
+from oarlock_schemas import TaskPlaced
+
+WORKSPACE = "/workspace"
+OUTPUT = "/output"
+_BASE_ENVIRONMENT = {"PYTHONUNBUFFERED": "1", "LANG": "C.UTF-8", "HOME": "/tmp", "OUTPUT_DIR": OUTPUT}  # noqa: S108
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerPolicy:
+    """What a site decides about its containers.
+
+    ``allowed_paths``: folders of the host that tasks may mount. ``host_root``: the runs' folder as the engine's host
+    names it, where the launcher itself runs in a container.
+    """
+
+    site: str
+    confinement: box.Confinement = field(default_factory=box.Confinement)
+    images: tuple[Image, ...] = ()
+    allowed_paths: tuple[Path, ...] = ()
+    workspace_read_only: bool = True
+    memory_share_of_booking: float = 2.0
+    """A CPU task may use this many times the memory that was booked before the engine ends it."""
+    host_root: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CodeFolders:
+    """Where a run's code and output lie on this node."""
+
+    code: Path
+    output: Path
+
+
+def framework_of(placed: TaskPlaced) -> str | None:
+    """As read from the code, else as declared."""
+    return placed.portrait.framework or placed.task.task.framework
+
+
+def program(placed: TaskPlaced, entry: str | None, visibility: Mapping[str, str], workspace: str | None) -> Program:
+    """What is to be run, with ``entry`` (relative) below ``workspace``."""
+    count = len(placed.devices)
+    command = placed.task.command
+    return Program(
+        framework=framework_of(placed),
+        entry=entry if entry is None or workspace is None else f"{workspace}/{entry}",
+        arguments=tuple(placed.task.arguments),
+        command=None if command is None else tuple(command),
+        device_count=count,
+        visible=visible_names(visibility, count) if count > 1 else None,
+    )
+
+
+def plan_container(
+    run: Run,
+    placed: TaskPlaced,
+    devices: Sequence[Device],
+    policy: ContainerPolicy,
+    folders: CodeFolders | None,
+) -> box.Container:
+    """The container that runs the placement. ``folders`` is None where it is only to be shown.
+
+    Raises:
+        CannotStart: no image is known, a mount is not allowed, or there is nothing to run.
+    """
+    access = container_access(devices)
+    first = devices[0]
+    framework = framework_of(placed)
+    kind = run.devices[0].kind
+    try:
+        image = choose_image(
+            framework, first.vendor, kind, first.driver_version, wanted=placed.task.image, own=policy.images
+        )
+        entry = placed.task.source.entry if folders is None else entry_of(placed.task.source, folders.code)
+        entry = None if placed.task.source.empty else entry
+        visibility = {**access.environment, **framework_environment(first.vendor, framework, len(devices))}
+        command = command_line(program(placed, entry, visibility, WORKSPACE), "python", torchrun=("torchrun",))
+    except (NoImage, NothingToRun) as error:
+        raise CannotStart(str(error)) from error
+    environment, _ = run_environment(_BASE_ENVIRONMENT, placed.task.environment, visibility)
+    return box.Container(
+        name=container_name(run),
+        image=image,
+        command=command,
+        environment=environment,
+        working_folder=None if placed.task.source.empty else WORKSPACE,
+        binds=(*_own_binds(placed, policy, folders), *_task_binds(placed, policy)),
+        access=access,
+        confinement=_confinement(run, placed, policy),
+        labels=labels(run, policy.site),
+    )
+
+
+def container_name(run: Run) -> str:
+    """One name per run, so that the engine itself refuses a second start."""
+    return f"oarlock-{run.task_id}-{run.attempt}"
+
+
+def labels(run: Run, site: str) -> dict[str, str]:
+    """What lets a launcher that knows nothing else take a container over."""
+    devices = [
+        {"uid": d.uid, "kind": d.kind, "vendor": d.vendor, "node": d.node, "fence": d.fence} for d in run.devices
+    ]
+    out = {
+        box.LABEL_TASK: run.task_id,
+        box.LABEL_ATTEMPT: str(run.attempt),
+        box.LABEL_SITE: site,
+        box.LABEL_FENCE: str(max((device.fence for device in run.devices), default=0)),
+        box.LABEL_DEVICES: json.dumps(devices, separators=(",", ":")),
+    }
+    if run.timeout_seconds is not None:
+        out[box.LABEL_TIMEOUT] = f"{run.timeout_seconds:g}"
+    if run.exclusive:
+        out[box.LABEL_EXCLUSIVE] = "true"
+    return out
+
+
+def shown_line(run: Run, placed: TaskPlaced, devices: Sequence[Device], policy: ContainerPolicy) -> str:
+    """The ``docker run`` line for a run that is not started by Docker; says why where there is none."""
+    try:
+        return box.docker_run_line(plan_container(run, placed, devices, policy, None))
+    except CannotStart as error:
+        return f"# no docker line: {error}"
+
+
+def _own_binds(placed: TaskPlaced, policy: ContainerPolicy, folders: CodeFolders | None) -> tuple[box.Bind, ...]:
+    if placed.task.source.empty:
+        return ()
+    code = "./code" if folders is None else str(folders.code)
+    output = "./output" if folders is None else str(folders.output)
+    return (box.Bind(code, WORKSPACE, policy.workspace_read_only), box.Bind(output, OUTPUT, read_only=False))
+
+
+def _task_binds(placed: TaskPlaced, policy: ContainerPolicy) -> tuple[box.Bind, ...]:
+    binds = []
+    for mount in placed.task.mounts:
+        source = Path(mount.source)
+        resolved = source.resolve()
+        if not source.is_absolute() or not any(resolved.is_relative_to(p.resolve()) for p in policy.allowed_paths):
+            raise CannotStart(
+                f"mount {mount.source[:200]!r} lies outside the folders this site lends: list its folder in "
+                "OARLOCK_ALLOWED_PATHS"
+            )
+        if ":" in str(resolved) or ":" in mount.target or ".." in Path(mount.target).parts:
+            raise CannotStart(f"mount {mount.source[:200]!r} → {mount.target[:200]!r} cannot be written as a bind")
+        binds.append(box.Bind(str(resolved), mount.target, mount.read_only))
+    return tuple(binds)
+
+
+def _confinement(run: Run, placed: TaskPlaced, policy: ContainerPolicy) -> box.Confinement:
+    """The site's limits; a task on the CPU is held to a multiple of what was booked for it, if that is less."""
+    held = policy.confinement
+    booked = [device.reserved_bytes for device in placed.devices if device.vendor == "cpu"]
+    if not booked or booked[0] == 0 or run.simulated:
+        return held
+    wanted = int(booked[0] * policy.memory_share_of_booking)
+    limit = wanted if held.memory_bytes is None else min(wanted, held.memory_bytes)
+    return box.Confinement(
+        memory_bytes=max(limit, 16 * 1024**2),
+        shm_bytes=held.shm_bytes,
+        pids=held.pids,
+        network=held.network,
+        user=held.user,
+        init=held.init,
+    )

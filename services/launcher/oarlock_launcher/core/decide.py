@@ -1,0 +1,194 @@
+"""The life of a site's runs.
+
+accepted → running → (stopping →) ended → reported. A run is written down before it is started and before its end is
+told, so that a launcher that dies at any point goes on from what it wrote: what was accepted and is not found in the
+runtime is started, what is found is followed, what has ended is told again (under the same message id).
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from oarlock_launcher.core import effects as do
+from oarlock_launcher.core import events as on
+from oarlock_launcher.core.effects import Effect
+from oarlock_launcher.core.fence import judge
+from oarlock_launcher.core.outcome import Understood, understand
+from oarlock_launcher.core.run import Key, Run, SiteState
+
+KEEP_REPORTED_SECONDS = 86_400.0
+"""How long an ended run is remembered. A placement is redelivered within minutes; a day leaves room for an outage."""
+
+RETRY_SUPERSEDED_SECONDS = 2.0
+"""How soon a placement is looked at again while the run it supersedes ends."""
+
+Decision = tuple[SiteState, list[Effect]]
+
+
+def decide(state: SiteState, event: on.Event, now: float) -> Decision:
+    """What becomes of the site when ``event`` happens at ``now`` (seconds since the epoch)."""
+    match event:
+        case on.Placed():
+            return _placed(state, event, now)
+        case on.Started():
+            return _started(state, event, now)
+        case on.StartFailed():
+            return _end(state, event.key, Understood("error", event.message), discard=True)
+        case on.Exited():
+            return _exited(state, event)
+        case on.Cancel():
+            return _cancel(state, event, now)
+        case on.Recovered():
+            return _recovered(state, event)
+        case on.Reported():
+            return _reported(state, event.key)
+        case on.Tick():
+            return _tick(state, now)
+
+
+def _placed(state: SiteState, event: on.Placed, now: float) -> Decision:
+    run = event.run
+    known = state.runs.get(run.key)
+    if known is not None:
+        # Redelivered. Only an end that was never told needs anything; telling is idempotent.
+        return state, [do.TellFinished(known)] if known.phase == "ended" else []
+    if run.task_id in state.cancelled or event.final == "cancelled":
+        ended = run.to("ended", outcome="cancelled", message="cancelled before it was started")
+        return state.with_run(ended), [do.Save(ended), do.TellFinished(ended)]
+    if event.final is not None:
+        return _refuse(state, run, f"the task is {event.final}")
+    if event.newer_attempt is not None:
+        return _refuse(state, run, f"attempt {event.newer_attempt} of the task has been placed since")
+    verdict = judge(run, state.runs.values(), event.unheld)
+    if verdict.refusal is not None:
+        return _refuse(state, run, verdict.refusal)
+    if verdict.superseded:
+        effects: list[Effect] = []
+        for other in verdict.superseded:
+            state, more = _ask_to_stop(state, other, "lost", f"its lease was given to task {run.task_id}")
+            effects += more
+        names = ", ".join(other.task_id for other in verdict.superseded)
+        return state, [*effects, do.Defer(RETRY_SUPERSEDED_SECONDS, f"task {names} must end first")]
+    accepted = run.to("accepted", accepted_at_seconds=now)
+    return state.with_run(accepted), [do.Save(accepted), do.Start(accepted)]
+
+
+def _refuse(state: SiteState, run: Run, message: str) -> Decision:
+    refused = run.to("ended", outcome="refused", message=message)
+    return state.with_run(refused), [do.Save(refused), do.TellFinished(refused)]
+
+
+def _started(state: SiteState, event: on.Started, now: float) -> Decision:
+    run = state.runs.get(event.key)
+    if run is None or run.started_at_seconds is not None or not run.active:
+        return state, []
+    known = {
+        "run_id": event.run_id,
+        "pid": event.pid,
+        "command": event.command,
+        "docker_command": event.docker_command,
+        "started_at_seconds": now,
+    }
+    # Cancelled while it was being started: the launch is told all the same, since it did happen.
+    stopping = run.phase == "stopping"
+    run = run.to("stopping" if stopping else "running", **known)
+    effects: list[Effect] = [do.Save(run), do.TellLaunched(run), do.Follow(run)]
+    return state.with_run(run), [*effects, do.Stop(run.key)] if stopping else effects
+
+
+def _exited(state: SiteState, event: on.Exited) -> Decision:
+    run = state.runs.get(event.key)
+    if run is None or not run.active:
+        return state, []
+    understood = understand(event.ending, run.stop_reason, run.stop_note, event.oom_line)
+    return _end(state.with_run(run.to(run.phase, ending=event.ending)), event.key, understood)
+
+
+def _end(state: SiteState, key: Key, understood: Understood, *, discard: bool = False) -> Decision:
+    run = state.runs.get(key)
+    if run is None or not run.active:
+        return state, []
+    if discard and run.stop_reason is not None:
+        # It was to be stopped anyway: that its start failed is not what ended it.
+        understood = Understood(run.stop_reason, run.stop_note)
+    run = run.to("ended", outcome=understood.outcome, message=understood.message)
+    effects: list[Effect] = [do.Save(run), do.TellFinished(run)]
+    return state.with_run(run), [*effects, do.Discard(key)] if discard else effects
+
+
+def _cancel(state: SiteState, event: on.Cancel, now: float) -> Decision:
+    note = f"cancelled by {event.by}" + (f": {event.reason}" if event.reason else "")
+    state = _with_cancelled(state, event.task_id, now)
+    effects: list[Effect] = [do.RememberCancel(event.task_id)]
+    for run in state.of_task(event.task_id):
+        state, more = _ask_to_stop(state, run, "cancelled", note)
+        effects += more
+    return state, effects
+
+
+def _ask_to_stop(state: SiteState, run: Run, reason: str, note: str) -> Decision:
+    if run.phase not in ("accepted", "running"):
+        return state, []
+    stopping = run.to("stopping", stop_reason=reason, stop_note=note)
+    return state.with_run(stopping), [do.Save(stopping), do.Stop(run.key)]
+
+
+def _recovered(state: SiteState, event: on.Recovered) -> Decision:
+    run = event.run
+    state = state.with_run(run)
+    if run.phase == "ended":
+        return state, [do.TellFinished(run)]
+    if run.phase == "reported":
+        return state, []
+    if event.present:
+        effects: list[Effect] = [do.Follow(run)]
+        if run.started_at_seconds is None:
+            # Started, but the launcher died before it could write so: the runtime tells the rest on following.
+            effects = [do.Start(run)]
+        return state, [*effects, do.Stop(run.key)] if run.phase == "stopping" else effects
+    if run.started_at_seconds is None and run.phase == "accepted":
+        return state, [do.Start(run)]
+    # It had started (or was to be stopped), and nothing of it is left to ask.
+    reason = run.stop_reason or "lost"
+    note = run.stop_note or "nothing of the run was found after the launcher's restart; its exit code is not known"
+    ended = run.to("ended", outcome=reason, message=note)
+    return state.with_run(ended), [do.Save(ended), do.TellFinished(ended)]
+
+
+def _reported(state: SiteState, key: Key) -> Decision:
+    run = state.runs.get(key)
+    if run is None or run.phase != "ended":
+        return state, []
+    run = run.to("reported")
+    return state.with_run(run), [do.Save(run), do.Discard(key)]
+
+
+def _tick(state: SiteState, now: float) -> Decision:
+    effects: list[Effect] = []
+    for run in list(state.runs.values()):
+        if run.phase == "running" and run.timeout_seconds is not None and run.started_at_seconds is not None:
+            if now - run.started_at_seconds >= run.timeout_seconds:
+                note = f"stopped after its longest run of {run.timeout_seconds:g} s"
+                state, more = _ask_to_stop(state, run, "timeout", note)
+                effects += more
+        elif run.phase == "reported" and now - _ended_at(run) > KEEP_REPORTED_SECONDS:
+            state = state.without(run.key)
+            effects.append(do.Forget(run.key))
+    for task_id, at in list(state.cancelled.items()):
+        if now - at > KEEP_REPORTED_SECONDS:
+            state = _without_cancelled(state, task_id)
+            effects.append(do.ForgetCancel(task_id))
+    return state, effects
+
+
+def _ended_at(run: Run) -> float:
+    known = run.ending.ended_at_seconds if run.ending else None
+    return known or run.started_at_seconds or run.accepted_at_seconds
+
+
+def _with_cancelled(state: SiteState, task_id: str, now: float) -> SiteState:
+    return SiteState(state.runs, MappingProxyType({**state.cancelled, task_id: now}))
+
+
+def _without_cancelled(state: SiteState, task_id: str) -> SiteState:
+    return SiteState(state.runs, MappingProxyType({k: v for k, v in state.cancelled.items() if k != task_id}))
