@@ -51,7 +51,7 @@ class Tensor(HostObject):
 
     __slots__ = (
         "attrs", "cleared", "device", "dtype", "engine", "grad", "is_parameter", "is_view", "name", "node",
-        "output_index", "requires_grad", "shape", "storage", "value", "why",
+        "output_index", "requires_grad", "shape", "storage", "strides", "value", "why",
     )  # fmt: skip
 
     def __init__(
@@ -83,6 +83,7 @@ class Tensor(HostObject):
         self.is_parameter = False
         self.is_view = False
         self.name: str | None = None
+        self.strides: tuple[int, ...] | None = None
         self.attrs: dict[str, Value] | None = None
 
     @property
