@@ -372,7 +372,8 @@ class Bus:
     async def flush(self, timeout_seconds: float = _DRAIN_SECONDS) -> None:
         """Wait until the server has everything sent so far; gives up quietly after the time-out."""
         with contextlib.suppress(nats.errors.Error, TimeoutError, OSError):
-            await asyncio.wait_for(self.client.flush(max(1, int(timeout_seconds))), timeout_seconds)
+            async with asyncio.timeout(timeout_seconds):
+                await self.client.flush(max(1, int(timeout_seconds)))
 
     async def close(self) -> None:
         """Flush what is pending and close, within about two seconds even when the server is gone.
@@ -384,7 +385,8 @@ class Bus:
         if self.client.is_connected:
             await self.flush()
         with contextlib.suppress(nats.errors.Error, TimeoutError, OSError):
-            await asyncio.wait_for(self.client.close(), _DRAIN_SECONDS)
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                await self.client.close()
         self.closed.set()
 
     async def __aenter__(self) -> Bus:

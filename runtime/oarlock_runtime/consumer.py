@@ -157,6 +157,8 @@ class Consumer(Generic[M]):
         """Take no more; give back what waits; let handlers finish for ``grace_seconds``, then cancel and give back."""
         self._stopping = True
         self._trouble = "stopping"
+        if self._pull is not None:
+            self._pull.end("stopping")
         # Ends the pull; what the server has already sent still arrives and is given back below.
         self._tasks[0].cancel()
         await asyncio.gather(self._tasks[0], return_exceptions=True)

@@ -159,4 +159,5 @@ async def _messages(bus: Bus, stream: str, consumer: str) -> AsyncGenerator[Msg,
 
 
 async def _delete(jetstream: JetStreamContext, stream: str, name: str) -> None:
-    await asyncio.wait_for(jetstream.delete_consumer(stream, name), timeout=1.0)
+    async with asyncio.timeout(1.0):
+        await jetstream.delete_consumer(stream, name)

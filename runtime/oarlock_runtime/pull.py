@@ -95,7 +95,8 @@ class Pull:
         """Unsubscribe, but take what the server has already sent: else it would come again only after ``ack_wait``."""
         with contextlib.suppress(NatsError, TimeoutError):
             if self._client.is_connected:
-                await asyncio.wait_for(subscription.drain(), _DRAIN_SECONDS)  # type: ignore[no-untyped-call]
+                async with asyncio.timeout(_DRAIN_SECONDS):
+                    await subscription.drain()  # type: ignore[no-untyped-call]
             else:
                 await subscription.unsubscribe()
 
@@ -111,7 +112,9 @@ class Pull:
             if (want > 0 and want >= (self._batch_max + 1) // 2) or (want > 0 and self._outstanding == 0):
                 await self._ask(inbox, want)
             try:
-                await asyncio.wait_for(self._wake.wait(), _SILENCE_SECONDS)
+                # Not wait_for: in Python 3.11 it swallows a cancellation that meets the event.
+                async with asyncio.timeout(_SILENCE_SECONDS):
+                    await self._wake.wait()
             except TimeoutError:
                 if self._outstanding and clock() - self._heard_at >= _SILENCE_SECONDS:
                     raise PullEnded(f"consumer {self._consumer} has been silent for {_SILENCE_SECONDS:g} s") from None
