@@ -28,7 +28,7 @@ _KINDS = (
         tflops=(None, None, 70, None), link="PCIe 4.0 x16", watts=72, year=2021, usable_bytes=22572695552,
         source="data sheet (recalled); HAMi configmap; memory nominal (HAMi config: 21527 MB allocatable)",
         notes="inference card; rates of low confidence"),
-    _row("Ascend 310P3-44GB", 44280, aliases=("310P3",), families=("310P",), link="PCIe 4.0 x16",
+    _row("Ascend 310P3-44GB", 44280, aliases=("310P3", "Ascend310P3"), families=("310P",), link="PCIe 4.0 x16",
         idle_mib=(1507, "gpustack sample (43693 MB chip)"),
         source="gpustack sample 310p3 (driver 25.2.0)",
         notes="LPDDR: the tool shows it under DDR, not HBM"),

@@ -483,7 +483,7 @@ class NvidiaVendor(Vendor):
 
     def _processes(self, device: Device, handle: Any) -> Iterator[ProcessMemory]:
         nvml = self._nvml
-        found = self._try(nvml.nvmlDeviceGetComputeRunningProcesses, handle)
+        found = self._try(nvml.nvmlDeviceGetComputeRunningProcesses_v3, handle)
         if found.reason is not None:
             found = self._try(nvml.nvmlDeviceGetComputeRunningProcesses_v2, handle)
         for process in found.value or ():
