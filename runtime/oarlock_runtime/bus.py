@@ -344,6 +344,23 @@ class Bus:
         finally:
             await reader.aclose()
 
+    async def last(self, subject: str) -> BusMessage | None:
+        """The newest stored message on ``subject`` (wildcards allowed); None where there is none.
+
+        Raises:
+            PermanentError: the subject is not stored.
+            BusUnavailable: no answer.
+        """
+        stream = self.stream_of([subject])
+        try:
+            found = await self.jetstream.get_last_msg(stream, subject)
+        except nats.js.errors.NotFoundError:
+            return None
+        except (nats.errors.Error, TimeoutError) as error:
+            raise BusUnavailable(f"cannot read the last message on {subject}: {error}", 1.0) from error
+        headers = {str(k): str(v) for k, v in (found.headers or {}).items()}
+        return BusMessage(found.subject or subject, found.data or b"", headers, found.seq)
+
     def stream_of(self, filters: Sequence[str]) -> str:
         """The one stream that stores all of ``filters``.
 

@@ -41,6 +41,7 @@ class Lease(Message):
     attempt: int = Field(ge=1)
     owner: Token = "anonymous"
     bytes: int = Field(ge=0, description="Memory booked, in bytes.")
+    compute_milli: int = Field(1000, ge=1, le=1000, description="Thousandths of the device's compute.")
     exclusive: bool = False
     since: str
 

@@ -1,0 +1,132 @@
+"""From a profiled task to what the core decides on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Literal
+
+from oarlock_accelerators import find_kind
+from oarlock_matcher.adapters.fleet_kinds import CPU_VENDOR, canonical, kinds_meant
+from oarlock_matcher.core.demand import Demand
+from oarlock_schemas import MemoryParts, TaskProfiled, TaskRecord
+
+MAX_AUTO_DEVICES = 8
+"""Most devices that `auto` spreads a task over: one node of today's largest."""
+
+CPU_COMPUTE_MILLI = 250
+"""A CPU task's share of a machine's processors: most are bound by one or a few cores, so four may run at once."""
+
+_PRECISIONS = {"float16": "fp16", "amp_float16": "fp16", "bfloat16": "bf16", "amp_bfloat16": "bf16", "float32": "fp32"}
+
+_SHARDED = {
+    "zero1": ("optimizer_bytes",),
+    "sharding_stage1": ("optimizer_bytes",),
+    "zero2": ("optimizer_bytes", "gradients_bytes"),
+    "sharding_stage2": ("optimizer_bytes", "gradients_bytes"),
+    "zero3": ("optimizer_bytes", "gradients_bytes", "weights_bytes"),
+    "sharding_stage3": ("optimizer_bytes", "gradients_bytes", "weights_bytes"),
+    "fsdp": ("optimizer_bytes", "gradients_bytes", "weights_bytes"),
+    "tensor": ("optimizer_bytes", "gradients_bytes", "weights_bytes", "activations_bytes"),
+    "pipeline": ("optimizer_bytes", "gradients_bytes", "weights_bytes"),
+}
+"""What each strategy divides among its devices (ZeRO: Rajbhandari et al. 2020, figure 1)."""
+
+
+def demand_of(event: TaskProfiled, record: TaskRecord | None, fleet: Mapping[str, str]) -> Demand:
+    """The demand of a profiled task. ``fleet`` maps the kinds there are to their vendors.
+
+    A task that computes on the host only takes a CPU; any other takes no CPU unless it asks for one by name.
+    """
+    task, portrait = event.task, event.portrait
+    policy = task.resource_policy
+    peak = portrait.memory.peak
+    on_host = portrait.framework == "numpy" or "cpu_only" in portrait.flags
+    cpus = tuple(kind for kind, vendor in fleet.items() if vendor == CPU_VENDOR) or ("CPU",)
+    preferred = kinds_meant(policy.preferred_devices, fleet)
+    required = kinds_meant(policy.required_devices, fleet)
+    forbidden = set(kinds_meant(policy.forbidden_devices, fleet))
+    if not required and on_host:
+        required = cpus
+    elif not on_host:
+        forbidden |= {kind for kind in cpus if kind not in required and kind not in preferred}
+    count = _count(event)
+    strategy = (portrait.distributed.strategy or policy.distributed_strategy or "").lower() or None
+    shared_cpu = bool(required) and set(required) <= set(cpus) and count in (1, "auto") and not policy.exclusive
+    arrived = record.history[0].at if record is not None and record.history else task.submitted_at
+    return Demand(
+        task_id=event.task_id,
+        owner=task.owner,
+        priority=task.priority,
+        attempt=max(event.attempt, record.attempt if record is not None else 1),
+        device_count=count,
+        device_bytes=peak.device_bytes,
+        reserve_bytes=peak.reserve_bytes,
+        compute_milli=CPU_COMPUTE_MILLI if shared_cpu else 1000,
+        exclusive=policy.exclusive,
+        memory_threshold=policy.memory_threshold,
+        precision=_PRECISIONS.get(portrait.precision or ""),
+        kernels=frozenset(kernel.name for kernel in portrait.kernels),
+        preferred_kinds=preferred,
+        required_kinds=frozenset(required),
+        forbidden_kinds=frozenset(forbidden),
+        step_seconds={
+            canonical(kind): seconds
+            for kind, seconds in portrait.compute.step_seconds.items()
+            if seconds is not None and seconds > 0
+        },
+        flops_per_step=portrait.compute.flops_per_step,
+        strategy=strategy,
+        device_bytes_by_count=_by_count(portrait.memory.parts, peak.device_bytes, strategy, count),
+        max_devices=MAX_AUTO_DEVICES,
+        timeout_seconds=task.scheduler.timeout_seconds,
+        deadline=_epoch(task.scheduler.deadline),
+        after=tuple(task.after),
+        arrived_at=_epoch(arrived),
+        algorithm=task.scheduler.algorithm,
+    )
+
+
+def after_oom(demand: Demand, kind: str, attempt: int) -> Demand:
+    """The demand of the attempt after a run died of out-of-memory on ``kind``: what it needs is more than that had."""
+    found = find_kind(kind)
+    floor = (found.usable_bytes or found.memory_bytes or 0) + 1 if found is not None else 0
+    floor = max(floor, demand.device_bytes or 0)
+    return replace(
+        demand,
+        attempt=attempt,
+        device_bytes=floor or None,
+        reserve_bytes=max(floor, demand.reserve_bytes or 0) or None,
+        forbidden_kinds=demand.forbidden_kinds | {kind},
+    )
+
+
+def _count(event: TaskProfiled) -> int | Literal["auto"]:
+    declared = event.task.task.num_gpus_estimate
+    if declared != "auto":
+        return declared
+    return event.portrait.distributed.devices or "auto"
+
+
+def _by_count(
+    parts: MemoryParts, device_bytes: int | None, strategy: str | None, count: int | Literal["auto"]
+) -> dict[int, int]:
+    """Bytes on each device when the task is spread over 1, 2, 4… of them. Replicas (ddp) do not get smaller."""
+    if device_bytes is None or count != "auto":
+        return {}
+    divided = sum(getattr(parts, name) or 0 for name in _SHARDED.get(strategy or "", ()))
+    if not divided:
+        return {1: device_bytes}
+    counts = [n for n in (1, 2, 4, 8) if n <= MAX_AUTO_DEVICES]
+    return {n: device_bytes - round(divided * (1 - 1 / n)) for n in counts}
+
+
+def _epoch(text: str | None) -> float | None:
+    """RFC 3339 to seconds since the epoch; None for what is no time."""
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None

@@ -1,0 +1,99 @@
+"""From inventory entries to the core's nodes and devices; and which of the fleet's kinds a name means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from oarlock_accelerators import Kind, find_kind, means
+from oarlock_matcher.core.devices import Device, DeviceModel, Health, Node
+from oarlock_schemas import DeviceState
+
+CPU_VENDOR = "cpu"
+
+
+def nodes_of(states: Iterable[DeviceState]) -> list[Node]:
+    """The nodes that these devices make up, by name."""
+    grouped: dict[str, list[DeviceState]] = {}
+    for state in states:
+        grouped.setdefault(state.node, []).append(state)
+    return [_node(name, sorted(devices, key=lambda d: d.uid)) for name, devices in sorted(grouped.items())]
+
+
+def _node(name: str, states: list[DeviceState]) -> Node:
+    first = states[0]
+    return Node(
+        name=name,
+        site=first.site,
+        cpu_milli=first.node_cpu_milli,
+        memory_bytes=first.node_memory_bytes,
+        devices=tuple(_device(state) for state in states),
+    )
+
+
+def _device(state: DeviceState) -> Device:
+    kind = find_kind(state.kind, vendor=state.vendor)
+    return Device(
+        uid=state.uid,
+        node=state.node,
+        model=_model(state.kind, state.vendor, state.memory_bytes, state.price_per_hour, state.simulated),
+        usable_bytes=kind.usable_bytes if kind is not None and kind.vendor != CPU_VENDOR else None,
+        health=Health.OK if state.healthy else Health.FAILED,
+        cordoned=state.cordoned,
+        link_group=state.link_group,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _model(name: str, vendor: str, memory_bytes: int, price: float | None, simulated: bool) -> DeviceModel:
+    kind = find_kind(name, vendor=vendor)
+    if kind is None:
+        return DeviceModel(name, vendor, memory_bytes, price_per_hour=price, simulated=simulated)
+    peak = kind.peak
+    return DeviceModel(
+        kind=name,
+        vendor=vendor,
+        memory_bytes=memory_bytes,
+        fp32_flops=peak.fp32_flops_per_second,
+        fp16_flops=peak.fp16_flops_per_second,
+        bf16_flops=peak.bf16_flops_per_second,
+        bandwidth_bytes_per_second=kind.memory_bandwidth_bytes_per_second,
+        link=kind.link.kind if kind.link else None,
+        price_per_hour=price if price is not None else kind.price_per_hour,
+        domestic=kind.domestic,
+        precisions=_precisions(kind),
+        simulated=simulated,
+    )
+
+
+def _precisions(kind: Kind) -> frozenset[str] | None:
+    """What the kind computes in; None (which admits) where its data sheet is not known."""
+    if kind.bf16_supported is None:
+        return None
+    return frozenset({"fp32", "fp16", "bf16"} if kind.bf16_supported else {"fp32", "fp16"})
+
+
+def kinds_meant(names: Iterable[str], fleet: Mapping[str, str]) -> tuple[str, ...]:
+    """The fleet's kinds (name → vendor) that each of ``names`` means, in the order of ``names``.
+
+    A name that means none of them stays as its canonical kind, so that a device of it that joins later is meant.
+    """
+    found: dict[str, None] = {}
+    for name in names:
+        meant = [kind for kind in sorted(fleet) if kind == name or _means(name, kind)]
+        for kind in meant or [canonical(name)]:
+            found[kind] = None
+    return tuple(found)
+
+
+@lru_cache(maxsize=4096)
+def canonical(name: str) -> str:
+    """The kind's canonical name; the name itself when it is not known."""
+    kind = find_kind(name)
+    return kind.name if kind is not None else name
+
+
+@lru_cache(maxsize=16384)
+def _means(name: str, kind_name: str) -> bool:
+    kind = find_kind(kind_name)
+    return kind is not None and means(name, kind)

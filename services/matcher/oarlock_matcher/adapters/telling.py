@@ -1,0 +1,152 @@
+"""From the core's effects to what is published: reasons in both languages, candidates, rejections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from oarlock_matcher.core import effects as fx
+from oarlock_schemas import (
+    Candidate,
+    DeviceReason,
+    DeviceState,
+    PlacedDevice,
+    TaskPlaced,
+    TaskProfiled,
+    TaskQueued,
+    TaskRejected,
+)
+
+MAX_CANDIDATES = 16
+MAX_REASONS = 32
+
+_CHINESE = {
+    "memory_too_small": "设备显存不足",
+    "memory_in_use": "显存已被占用",
+    "busy": "设备正被占用",
+    "kind_forbidden": "任务不允许使用该设备",
+    "kind_not_required": "任务指定了其他设备",
+    "precision_unsupported": "设备不支持该精度",
+    "kernel_unsupported": "设备不支持所需算子",
+    "unavailable": "设备不可用",
+    "draining": "节点正在下线",
+    "gang_size": "空闲设备数量不够",
+    "no_devices": "集群中没有设备",
+    "quota": "超出用户配额",
+    "after": "等待前置任务",
+    "turn": "排队中",
+    "timeout": "等待超时",
+    "dependency_failed": "前置任务失败",
+    "held": "设备为队首任务保留",
+    "lease_conflict": "设备刚被其他任务占用",
+}
+
+
+def gigabytes(count: int) -> str:
+    """Bytes in GB as memory is sold and shown: 2^30, two figures."""
+    return f"{count / 2**30:.1f} GB"
+
+
+def reasons(items: Iterable[fx.Reason]) -> list[DeviceReason]:
+    """Reasons as they travel."""
+    return [
+        DeviceReason(
+            device_uid=item.devices[0] if item.count == 1 and len(item.devices) == 1 and _token(item) else None,
+            reason=item.code,
+            message=item.sentence,
+            message_zh=_CHINESE.get(item.code),
+            devices=max(1, item.count),
+        )
+        for item in list(items)[:MAX_REASONS]
+    ]
+
+
+def _token(item: fx.Reason) -> bool:
+    return item.devices[0].replace("-", "").replace("_", "").isalnum() and item.devices[0].isascii()
+
+
+def queued(effect: fx.Queued, at: str) -> TaskQueued:
+    """Why a task waits."""
+    return TaskQueued(
+        task_id=effect.task_id,
+        reasons=reasons(effect.reasons),
+        would_free=list(effect.would_free_it)[:MAX_REASONS],
+        position=effect.position,
+        at=at,
+    )
+
+
+def rejected(effect: fx.Rejected, profiled: TaskProfiled | None, at: str) -> TaskRejected:
+    """Why a task will not run, and the profiler's advice on what would make it fit."""
+    message = {
+        "no_device_fits": "no device of this fleet can take the task",
+        "timeout": "the task waited longer than its timeout",
+        "quota": "the task asks for more than its owner may hold",
+        "dependency_failed": "a task that it comes after did not succeed",
+        "invalid": "the task makes no sense",
+    }.get(effect.code, effect.code)
+    chinese = {
+        "no_device_fits": "集群中没有能容纳该任务的设备",
+        "timeout": "任务等待超时",
+        "quota": "超出用户配额",
+        "dependency_failed": "前置任务未成功",
+        "invalid": "任务参数无效",
+    }.get(effect.code, effect.code)
+    if effect.code == "no_device_fits" and effect.smallest_bytes is not None:
+        largest = effect.largest_bytes_seen
+        has = f"; the largest here has {gigabytes(largest)}" if largest else ""
+        has_zh = f", 现有最大为 {gigabytes(largest)}" if largest else ""
+        message += f": it needs a device of at least {gigabytes(effect.smallest_bytes)}{has}"
+        chinese += f": 需要至少 {gigabytes(effect.smallest_bytes)} 的设备{has_zh}"
+    return TaskRejected(
+        task_id=effect.task_id,
+        by="matcher",
+        code=effect.code,
+        message=message,
+        message_zh=chinese,
+        reasons=reasons(effect.reasons),
+        advice=profiled.portrait.advice if profiled is not None and effect.code == "no_device_fits" else [],
+        at=at,
+    )
+
+
+def placed(
+    effect: fx.Placed,
+    profiled: TaskProfiled,
+    fences: Mapping[str, int],
+    devices: Mapping[str, DeviceState],
+    at: str,
+) -> TaskPlaced:
+    """A placement, with everything its launcher needs."""
+    peak = profiled.portrait.memory.peak
+    return TaskPlaced(
+        task_id=effect.task_id,
+        task=profiled.task,
+        portrait=profiled.portrait,
+        attempt=effect.attempt,
+        site=effect.site,
+        devices=[
+            PlacedDevice(
+                uid=share.device_uid,
+                kind=devices[share.device_uid].kind,
+                vendor=devices[share.device_uid].vendor,
+                node=share.node,
+                index=devices[share.device_uid].index,
+                reserved_bytes=share.bytes,
+                fence=fences[share.device_uid],
+                simulated=devices[share.device_uid].simulated,
+            )
+            for share in effect.shares
+        ],
+        exclusive=any(share.exclusive for share in effect.shares),
+        predicted_bytes=peak.device_bytes,
+        predicted_step_seconds=effect.step_seconds,
+        algorithm=effect.policy,
+        algorithm_reason=effect.policy_note,
+        score=effect.score,
+        candidates=[
+            Candidate(device_uids=[], kind=c.kind, node=c.node, score=c.score, parts=dict(c.parts))
+            for c in effect.candidates[:MAX_CANDIDATES]
+        ],
+        rejected=reasons(effect.rejections),
+        at=at,
+    )

@@ -1,0 +1,1 @@
+"""What the matcher does with each message while it leads."""

@@ -1,0 +1,75 @@
+"""What runs while this copy leads: the consumers, the watchers of the buckets, the tick."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from oarlock_matcher.adapters.policy_document import policy_of
+from oarlock_matcher.core import events as ev
+from oarlock_matcher.handlers.reign import Reign
+from oarlock_runtime import Bus, Service, TemporaryError
+from oarlock_runtime.consumer import Consumer
+from oarlock_schemas import DeviceState, LeaseBook, TaskCancel, TaskFinished, TaskProfiled
+
+STOP_SECONDS = 2.0
+"""How long a handler may go on after leadership is lost; the server lets the key expire later than that."""
+
+
+class Leading:
+    """Builds a :class:`Reign` at each election."""
+
+    def __init__(self, bus: Bus, service: Service, now: Callable[[], str], tick_seconds: float) -> None:
+        self._bus = bus
+        self._service = service
+        self._now = now
+        self._tick_seconds = tick_seconds
+
+    async def reign(self, epoch: int) -> None:
+        """Lead until cancelled, or until an effect cannot be carried out (then it raises)."""
+        policy = await self._bus.bucket("policy").get("matcher")
+        reign = Reign(self._bus, self._now, policy_of(policy.value if policy else {}), epoch)
+        await reign.rebuild()
+        subjects, consume = self._bus.subjects, self._service.consume
+        # One at a time each: the order of a task's events is the order of its stream.
+        consumers: list[Consumer[Any]] = [
+            consume("matcher-profiled", subjects.profiled(), TaskProfiled, reign.profiled, start=False),
+            consume("matcher-finished", subjects.finished(), TaskFinished, reign.finished, start=False),
+            consume("matcher-cancel", subjects.cancel(), TaskCancel, reign.cancel, start=False),
+        ]
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._until_broken(reign))
+                group.create_task(self._follow_devices(reign))
+                group.create_task(self._follow_leases(reign))
+                group.create_task(self._follow_policy(reign))
+                group.create_task(self._tick(reign))
+                for consumer in consumers:
+                    consumer.start()
+        finally:
+            await asyncio.gather(*(consumer.stop(STOP_SECONDS) for consumer in consumers))
+
+    @staticmethod
+    async def _until_broken(reign: Reign) -> None:
+        await asyncio.shield(reign.broken)
+
+    async def _follow_devices(self, reign: Reign) -> None:
+        async for change in self._bus.bucket("devices", DeviceState).watch():
+            await reign.device(change.key, change.value)
+
+    async def _follow_leases(self, reign: Reign) -> None:
+        async for change in self._bus.bucket("leases", LeaseBook).watch():
+            await reign.leases(change.key, change.value)
+
+    async def _follow_policy(self, reign: Reign) -> None:
+        async for change in self._bus.bucket("policy").watch("matcher"):
+            await reign.feed(ev.PolicyUpdated(policy_of(change.value or {})))
+
+    async def _tick(self, reign: Reign) -> None:
+        while True:
+            await asyncio.sleep(self._tick_seconds)
+            try:
+                await reign.feed(ev.Tick())
+            except TemporaryError:
+                continue

@@ -1,0 +1,40 @@
+"""Moves of the task's record that are the matcher's to make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oarlock_runtime import Bucket, Bus
+from oarlock_schemas import FINAL, MOVES, State, TaskRecord
+
+BY = "matcher"
+
+
+class Records:
+    """The bucket `tasks`, moved by compare-and-set."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bucket: Bucket[TaskRecord] = bus.bucket("tasks", TaskRecord)
+
+    async def get(self, task_id: str) -> TaskRecord | None:
+        """The record, None when there is none."""
+        entry = await self._bucket.get(task_id)
+        return None if entry is None else entry.value
+
+    async def open(self) -> list[TaskRecord]:
+        """Every task that has not ended."""
+        entries = (await self._bucket.items()).values()
+        return [entry.value for entry in entries if entry.value.state not in FINAL]
+
+    async def move(
+        self, task_id: str, state: State, at: str, note: str | None = None, **changes: Any
+    ) -> TaskRecord | None:
+        """Move the record unless it is there already, has ended, or has gone further; returns how it stands."""
+
+        def step(record: TaskRecord | None) -> TaskRecord | None:
+            if record is None or record.state == state or state not in MOVES[record.state]:
+                return None
+            return record.move(state, at=at, by=BY, note=note, **changes)
+
+        entry = await self._bucket.change(task_id, step)
+        return None if entry is None else entry.value

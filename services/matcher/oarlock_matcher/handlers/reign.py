@@ -1,0 +1,328 @@
+"""One matcher's time as leader: it rebuilds what is known, then decides on each event until it leads no longer.
+
+Every event goes through :meth:`Reign.feed`, one at a time. What the core asks for is done at once and in order, so
+that a cancellation can never pass a placement. Whatever fails on the bus in the middle ends the reign: the next one
+(perhaps our own) rebuilds everything from the streams and buckets, and gives back leases that belong to no run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+
+from oarlock_matcher.adapters import demands, fleet_kinds, telling
+from oarlock_matcher.adapters.lease_books import BusBooks
+from oarlock_matcher.core import effects as fx
+from oarlock_matcher.core import events as ev
+from oarlock_matcher.core.devices import Share
+from oarlock_matcher.core.lease_book import holders
+from oarlock_matcher.core.machine import InvalidTransition, decide
+from oarlock_matcher.core.policy_settings import PolicySettings
+from oarlock_matcher.core.state import MatcherState
+from oarlock_matcher.handlers.records import Records
+from oarlock_matcher.ports import Taken
+from oarlock_runtime import Bus, Context, TemporaryError, get_logger
+from oarlock_schemas import (
+    DeviceState,
+    LeaseBook,
+    TaskCancel,
+    TaskFinished,
+    TaskPlaced,
+    TaskProfiled,
+    TaskRecord,
+    after_run,
+    read,
+)
+
+log = get_logger("matcher")
+
+_AGAIN_SECONDS = 0.5
+_OUTCOMES = {"ok": "succeeded", "oom": "oom", "cancelled": "cancelled", "lost": "lost"}
+
+
+class Reign:
+    """Use :meth:`rebuild` first, then feed it what comes."""
+
+    def __init__(self, bus: Bus, now: Callable[[], str], settings: PolicySettings, epoch: int) -> None:
+        self._bus = bus
+        self._now = now
+        self._epoch = epoch
+        self._state = MatcherState(settings=settings)
+        self._devices: dict[str, DeviceState] = {}
+        self._capacities: dict[str, int] = {}
+        self._books = BusBooks(bus, self._capacities, now)
+        self._records = Records(bus)
+        self._profiled: dict[str, TaskProfiled] = {}
+        self._told: dict[str, tuple[object, ...]] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Fails when an effect could not be carried out; the reign must then end."""
+
+    # -- the pump
+
+    async def feed(self, event: ev.Event) -> None:
+        """Decide on ``event`` and do what follows."""
+        async with self._one_at_a_time:
+            await self._feed(event)
+
+    async def _feed(self, event: ev.Event) -> None:
+        if self.broken.done():
+            raise TemporaryError("this matcher's reign is ending", _AGAIN_SECONDS)
+        try:
+            self._state, effects = decide(self._state, event, self._seconds())
+        except (InvalidTransition, KeyError) as error:
+            raise TemporaryError(str(error), _AGAIN_SECONDS) from error
+        try:
+            for effect in effects:
+                await self._do(effect)
+        except BaseException as error:
+            # The core believes what the bus does not know. Only a fresh reign can bring the two together.
+            if not self.broken.done():
+                self.broken.set_exception(
+                    error if isinstance(error, Exception) else RuntimeError("reign was cancelled")
+                )
+                # Read here once, so that nobody complains when the reign ends for another reason first.
+                self.broken.exception()
+            raise
+
+    def _seconds(self) -> float:
+        return datetime.fromisoformat(self._now()).timestamp()
+
+    async def _do(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.Reserve():
+                await self._reserve(effect)
+            case fx.Queued():
+                await self._queue(effect)
+            case fx.Rejected():
+                await self._reject(effect)
+            case fx.Cancelled():
+                await self._records.move(effect.task_id, "cancelled", self._now(), "cancelled while it waited")
+                self._forget(effect.task_id)
+            case fx.Release():
+                await self._books.release(effect.task_id, effect.attempt, effect.shares)
+            case fx.Preempt():
+                body = TaskCancel(task_id=effect.task_id, by="matcher", reason=f"preempted: {effect.reason}"[:1000])
+                await self._bus.publish(
+                    self._bus.subjects.cancel(effect.task_id), body, msg_id=f"{effect.task_id}:preempt:{effect.attempt}"
+                )
+
+    # -- effects
+
+    async def _reserve(self, effect: fx.Reserve) -> None:
+        profiled = self._profiled[effect.task_id]
+        result = await self._books.reserve(effect.task_id, effect.attempt, profiled.task.owner, effect.shares)
+        if isinstance(result, Taken):
+            conflict = ev.LeaseConflict(effect.task_id, effect.attempt, result.device_uid, result.holders)
+            await self._feed(conflict)
+            return
+        event = telling.placed(effect.placed, profiled, result.fences, self._devices, self._now())
+        await self._announce(event)
+
+    async def _announce(self, event: TaskPlaced) -> None:
+        """Publish a placement and move the record; both do nothing the second time."""
+        subject = self._bus.subjects.placed(event.site, event.task_id)
+        await self._bus.publish(subject, event, msg_id=f"{event.task_id}:placed:{event.attempt}")
+        await self._records.move(
+            event.task_id,
+            "placed",
+            event.at,
+            f"by {event.algorithm}",
+            attempt=event.attempt,
+            site=event.site,
+            device_uids=[device.uid for device in event.devices],
+            device_kind=event.devices[0].kind,
+            predicted_bytes=event.predicted_bytes,
+            simulated=any(device.simulated for device in event.devices),
+        )
+        self._told.pop(event.task_id, None)
+
+    async def _queue(self, effect: fx.Queued) -> None:
+        told = (effect.attempt, effect.reasons)
+        if self._told.get(effect.task_id) == told:
+            return
+        self._told[effect.task_id] = told
+        event = telling.queued(effect, self._now())
+        await self._bus.publish(self._bus.subjects.queued(effect.task_id), event)
+        why = effect.reasons[0].sentence if effect.reasons else None
+        await self._records.move(effect.task_id, "queued", event.at, why, message=why)
+
+    async def _reject(self, effect: fx.Rejected) -> None:
+        event = telling.rejected(effect, self._profiled.get(effect.task_id), self._now())
+        subject = self._bus.subjects.rejected(effect.task_id)
+        await self._bus.publish(subject, event, msg_id=f"{effect.task_id}:rejected:{effect.attempt}")
+        await self._records.move(
+            effect.task_id, "rejected", event.at, effect.code, message=event.message, message_zh=event.message_zh
+        )
+        self._forget(effect.task_id)
+
+    def _forget(self, task_id: str) -> None:
+        self._profiled.pop(task_id, None)
+        self._told.pop(task_id, None)
+
+    # -- what comes from the streams
+
+    async def profiled(self, event: TaskProfiled, context: Context) -> None:
+        """A task wants devices."""
+        del context
+        async with self._one_at_a_time:
+            record = await self._records.get(event.task_id)
+            if record is not None and (record.final or record.state in {"placed", "launching", "running"}):
+                return
+            if record is not None:
+                await self._records.move(event.task_id, "profiled", event.at)
+            self._profiled.setdefault(event.task_id, event)
+            await self._feed(ev.TaskArrived(demands.demand_of(event, record, self._kinds())))
+
+    async def finished(self, event: TaskFinished, context: Context) -> None:
+        """A run ended: its leases end, and perhaps another attempt begins."""
+        del context
+        async with self._one_at_a_time:
+            await self._finished(event)
+
+    async def _finished(self, event: TaskFinished) -> None:
+        profiled = self._profiled.get(event.task_id) or await self._last_profiled(event.task_id)
+        record = await self._records.get(event.task_id)
+        # Whatever this core knows of the task, the books must not keep what the run held.
+        for uid in event.device_uids:
+            await self._books.release_device(uid, event.task_id, event.attempt)
+        await self._feed(ev.TaskFinished(event.task_id, event.attempt, _OUTCOMES.get(event.outcome, "failed")))
+        if profiled is None or record is None or record.final or record.attempt > event.attempt:
+            self._forget(event.task_id) if record is not None and record.final else None
+            return
+        following = after_run(profiled.task, event.outcome, event.attempt)
+        if following != "queued":
+            await self._records.move(
+                event.task_id, following, event.finished_at, event.outcome, outcome=event.outcome, message=event.message
+            )
+            self._forget(event.task_id)
+            return
+        attempt = event.attempt + 1
+        note = f"attempt {event.attempt} ended: {event.outcome}"
+        moved = await self._records.move(event.task_id, "queued", event.finished_at, note, attempt=attempt)
+        self._profiled[event.task_id] = profiled
+        demand = replace(demands.demand_of(profiled, moved or record, self._kinds()), attempt=attempt)
+        if event.outcome == "oom" and record.device_kind is not None:
+            demand = demands.after_oom(demand, record.device_kind, attempt)
+        await self._feed(ev.TaskArrived(demand))
+
+    async def cancel(self, event: TaskCancel, context: Context) -> None:
+        """Somebody no longer wants a task; a run's own end is the launcher's to bring about."""
+        del context
+        async with self._one_at_a_time:
+            known = event.task_id in self._state.tasks
+            await self._feed(ev.TaskCancelled(event.task_id))
+            record = await self._records.get(event.task_id)
+            if not known and record is not None and record.state in {"submitted", "profiled", "queued"}:
+                await self._records.move(event.task_id, "cancelled", self._now(), event.reason)
+
+    # -- what comes from the buckets
+
+    async def device(self, uid_or_key: str, state: DeviceState | None) -> None:
+        """A device reported, or its entry expired."""
+        uid = uid_or_key.rsplit(".", 1)[-1] if state is None else state.uid
+        async with self._one_at_a_time:
+            if state is None:
+                if self._devices.pop(uid, None) is not None:
+                    await self._feed(ev.DeviceLost(uid))
+                return
+            before = self._devices.get(uid)
+            self._note(state)
+            if before is None or _standing(before) != _standing(state):
+                of_node = [d for d in self._devices.values() if d.node == state.node]
+                await self._feed(ev.NodeSeen(fleet_kinds.nodes_of(of_node)[0]))
+
+    def _note(self, state: DeviceState) -> None:
+        self._devices[state.uid] = state
+        self._capacities[state.uid] = state.memory_bytes
+
+    async def leases(self, uid: str, book: LeaseBook | None) -> None:
+        """Someone wrote a lease book (we too: then the core knows it already)."""
+        node = self._devices[uid].node if uid in self._devices else ""
+        await self.feed(ev.LeasesSeen(uid, holders(book, node) if book is not None else ()))
+
+    def _kinds(self) -> dict[str, str]:
+        return {state.kind: state.vendor for state in self._devices.values()}
+
+    # -- rebuilding
+
+    async def rebuild(self) -> None:
+        """Learn the fleet, adopt what runs, give back what belongs to no run, and queue what waits."""
+        async with self._one_at_a_time:
+            for entry in (await self._bus.bucket("devices", DeviceState).items()).values():
+                self._note(entry.value)
+            for node in fleet_kinds.nodes_of(self._devices.values()):
+                await self._feed(ev.NodeSeen(node))
+            books = {k: e.value for k, e in (await self._bus.bucket("leases", LeaseBook).items()).items()}
+            open_records = {record.task_id: record for record in await self._records.open()}
+            waiting = [record for record in open_records.values() if not await self._adopt(record, books)]
+            await self._give_back_strays(books)
+            for record in sorted(waiting, key=lambda r: r.history[0].at if r.history else ""):
+                await self._resume(record)
+        log.info("rebuilt", epoch=self._epoch, devices=len(self._devices), tasks=len(open_records))
+
+    async def _adopt(self, record: TaskRecord, books: dict[str, LeaseBook]) -> bool:
+        """Take over a placement that stands; False when the task (still, or again) waits."""
+        placed = await self._last_placed(record.task_id)
+        if placed is None or placed.attempt != record.attempt:
+            return False
+        shares = tuple(
+            Share(device.uid, device.node, lease.bytes, lease.compute_milli, lease.exclusive)
+            for device in sorted(placed.devices, key=lambda d: d.uid)
+            for lease in (books[device.uid].leases if device.uid in books else [])
+            if lease.task_id == record.task_id and lease.attempt == record.attempt
+        )
+        if len(shares) != len(placed.devices):
+            return False
+        profiled = TaskProfiled(
+            task_id=record.task_id, task=placed.task, portrait=placed.portrait, attempt=placed.attempt, at=placed.at
+        )
+        self._profiled[record.task_id] = profiled
+        await self._feed(ev.TaskAdopted(demands.demand_of(profiled, record, self._kinds()), shares))
+        if record.state not in {"launching", "running"}:
+            # Its leader may have died between booking and telling; telling twice does no harm.
+            await self._announce(placed)
+        return True
+
+    async def _give_back_strays(self, books: dict[str, LeaseBook]) -> None:
+        """Leases of tasks that have ended, or of reservations that never became a placement."""
+        for uid, book in books.items():
+            for lease in book.leases:
+                adopted = self._state.tasks.get(lease.task_id)
+                if adopted is not None and any(share.device_uid == uid for share in adopted.shares):
+                    continue
+                record = await self._records.get(lease.task_id)
+                if record is None or record.final or record.state in {"submitted", "profiled", "queued"}:
+                    log.info("gave back a lease that belongs to no run", device=uid, task_id=lease.task_id)
+                    await self._books.release_device(uid, lease.task_id, lease.attempt)
+                else:
+                    held = Share(uid, "", lease.bytes, lease.compute_milli, lease.exclusive)
+                    await self._feed(ev.LeasesSeen(uid, ((lease.task_id, held),)))
+
+    async def _resume(self, record: TaskRecord) -> None:
+        if record.state == "submitted":
+            return
+        profiled = await self._last_profiled(record.task_id)
+        if profiled is None:
+            log.warning("a waiting task's portrait is gone from the stream", task_id=record.task_id)
+            return
+        self._profiled[record.task_id] = profiled
+        demand = demands.demand_of(profiled, record, self._kinds())
+        if record.attempt > 1 and record.device_kind is not None and "oom" in (record.history[-1].note or ""):
+            demand = demands.after_oom(demand, record.device_kind, record.attempt)
+        await self._feed(ev.TaskArrived(demand))
+
+    async def _last_profiled(self, task_id: str) -> TaskProfiled | None:
+        body = await self._bus.last(self._bus.subjects.profiled(task_id))
+        return None if body is None else read(TaskProfiled, body.data)[0]
+
+    async def _last_placed(self, task_id: str) -> TaskPlaced | None:
+        body = await self._bus.last(self._bus.subjects.placed(task_id=task_id))
+        return None if body is None else read(TaskPlaced, body.data)[0]
+
+
+def _standing(state: DeviceState) -> tuple[object, ...]:
+    """What of a heartbeat matters to placement; use and temperature change every time."""
+    return (state.kind, state.memory_bytes, state.healthy, state.cordoned, state.link_group, state.price_per_hour)
