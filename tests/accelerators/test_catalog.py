@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from oarlock_accelerators import Kind, all_kinds, find_kind, means, resolve_kind, supported_ops, vendor, vendors
 from oarlock_accelerators.operators import operator_table
 

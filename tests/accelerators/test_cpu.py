@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from oarlock_accelerators import HandoverError, vendor
 from oarlock_accelerators.cgroups import MemoryGroup, memory_group
 from oarlock_accelerators.machine import machine_id
@@ -20,7 +21,8 @@ block = bytearray(48 * 1024 * 1024)
 for i in range(0, len(block), 4096):
     block[i] = 1
 if len(sys.argv) > 1:
-    child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], **pipes)
     child.stdout.readline()
 print("ready", flush=True)
 sys.stdin.readline()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from oarlock_accelerators import Fleet, FleetError, HandoverError, Health
 from oarlock_accelerators.vendors.simulated import SimulatedLoad, SimulatedVendor, simulate_sample
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from oarlock_accelerators import Device, HandoverError, vendor
 
 _STANDIN = Path(__file__).parent / "standin"
@@ -43,8 +44,10 @@ def _compile(folder: Path, *options: str) -> Path:
         pytest.fail("these tests compile a stand-in driver library: install gcc")
     folder.mkdir()
     subprocess.run(
-        [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-Wl,-soname,libnvidia-ml.so.1", *options]
-        + ["-o", str(folder / "libnvidia-ml.so.1"), str(_STANDIN / "nvml.c")],
+        [
+            *(compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-Wl,-soname,libnvidia-ml.so.1", *options),
+            *("-o", str(folder / "libnvidia-ml.so.1"), str(_STANDIN / "nvml.c")),
+        ],
         check=True,
         timeout=60,
     )
@@ -227,7 +230,7 @@ def test_unreadable_device_is_a_problem_not_a_failure(library: Path, start: Star
     assert "GPU 0 cannot be identified" in inventory["problems"][0]
 
 
-def test_no_driver_and_no_gpu_say_so(library: Path, start: Start, tmp_path: Path) -> None:
+def test_driver_without_a_gpu_says_so(library: Path, start: Start) -> None:
     assert start(library, "gpus 0\n").ask("probe")["reason"] == "the driver lists no GPU"
 
 
