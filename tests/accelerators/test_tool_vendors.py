@@ -332,7 +332,6 @@ def _dcu(**extra: str) -> dict[str, str]:
     return {
         "Card Series": "K100_AI",
         "Unique ID": "0xCAFE",
-        "PCI Bus": "0000:07:00.0",
         "Average Graphics Package Power (W)": "120.0",
         "Temperature (Sensor junction) (C)": "58.0",
         "vram Total Memory (MiB)": "65520",
@@ -386,7 +385,10 @@ def test_hygon(head: str, tail: str) -> None:
         "PID: 641\n\tHCU Index: ['0', '1']\n\tVRAM USED(MiB): 8\nPID: 642\n\tHCU Index: ['UNKNOWN']\n"
         "\tVRAM USED(MiB): UNKNOWN\n"
     )
-    vendor = hygon.HygonVendor(Recorded({_DCU_NEW: json.dumps(cards), "hy-smi": table, "hy-smi --showpids": pids}))
+    bus = {"hy-smi --showbus --json": json.dumps({"card0": {"PCI Bus": "0000:07:00.0"}})}
+    vendor = hygon.HygonVendor(
+        Recorded({_DCU_NEW: json.dumps(cards), "hy-smi": table, "hy-smi --showpids": pids, **bus})
+    )
     devices = vendor.probe().devices
     assert devices[0].kind is not None
     assert devices[0].kind.name == "DCU K100-AI"
@@ -394,7 +396,11 @@ def test_hygon(head: str, tail: str) -> None:
     assert _numbers(snapshot.samples[0]) == (4000, 0.975, 58, 120)
     assert snapshot.samples[1].health_reason == "hy-smi shows mode Exception"
     assert snapshot.process_bytes("DCU-cafe") == {640: 3900 * _MIB, 641: None}
-    assert vendor.container(devices[:1]).security_options == ("seccomp=unconfined",)
+    handed = vendor.container(devices[:1])
+    assert handed.device_nodes[0].host_path == "/dev/dri/by-path/pci-0000:07:00.0-render"
+    assert handed.security_options == ("seccomp=unconfined",)
+    with pytest.raises(HandoverError, match="no PCI bus id"):
+        vendor.container(devices[1:])
 
 
 def test_enflame() -> None:

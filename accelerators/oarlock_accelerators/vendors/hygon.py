@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from oarlock_accelerators.model import Health, Kind
 from oarlock_accelerators.readings import bus_id, integer, number, ratio, size, text
 from oarlock_accelerators.specs import kind
 from oarlock_accelerators.tool import ToolError, ToolMissing
-from oarlock_accelerators.tool_vendor import Row, ToolVendor, attach
+from oarlock_accelerators.tool_vendor import Row, ToolVendor, attach, join
 
 
 def _row(name: str, memory_mib: int, **columns: Any) -> Kind:
@@ -40,22 +40,16 @@ _KINDS = (
 
 _ASKED = (
     "--showid", "--showmeminfo", "vram", "--showpower", "--showuse", "--showtemp", "--showproductname",
-    "--showuniqueid", "--showbus", "--json",
+    "--showuniqueid", "--json",
 )  # fmt: skip
+_BUS = ("--showbus", "--json")
 _LIST = re.compile(r"'([^']*)'")
 
 
 def parse_json(output: str) -> tuple[Row, ...]:
     """The cards of ``hy-smi --json`` or the old ``rocm-smi --json``: those whose memory is in MiB."""
-    try:
-        data = json.loads(output)
-    except (ValueError, RecursionError) as error:
-        raise ToolError(f"hy-smi's JSON cannot be read: {error}") from error
     rows = []
-    for key, card in data.items() if isinstance(data, dict) else ():
-        index = integer(key.removeprefix("card"))
-        if not key.startswith("card") or index is None or not isinstance(card, dict):
-            continue
+    for index, card in _cards(output):
         if "vram Total Memory (MiB)" not in card:
             continue
         temperatures = (number(card.get(f"Temperature (Sensor {s}) (C)")) for s in ("junction", "core", "edge"))
@@ -65,7 +59,6 @@ def parse_json(output: str) -> tuple[Row, ...]:
                 index=index,
                 name=text(card.get("Card Series")),
                 uid=_uid(card.get("Unique ID")),
-                pci_bus_id=bus_id(str(card.get("PCI Bus", ""))),
                 used_bytes=size(card.get("vram Total Used Memory (MiB)")),
                 total_bytes=size(card.get("vram Total Memory (MiB)")),
                 utilization_ratio=ratio(card.get("HCU use (%)", card.get("DCU use (%)"))),
@@ -74,6 +67,24 @@ def parse_json(output: str) -> tuple[Row, ...]:
             )
         )
     return tuple(rows)
+
+
+def parse_buses(output: str) -> tuple[Row, ...]:
+    """The bus addresses of ``hy-smi --showbus --json``."""
+    return tuple(
+        Row(slot=f"card {index}", pci_bus_id=bus_id(str(card.get("PCI Bus")))) for index, card in _cards(output)
+    )
+
+
+def _cards(output: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        data = json.loads(output)
+    except (ValueError, RecursionError) as error:
+        raise ToolError(f"hy-smi's JSON cannot be read: {error}") from error
+    for key, card in data.items() if isinstance(data, dict) else ():
+        index = integer(key.removeprefix("card"))
+        if key.startswith("card") and index is not None and isinstance(card, dict):
+            yield index, card
 
 
 def parse_modes(output: str) -> dict[int, str]:
@@ -147,6 +158,18 @@ class HygonVendor(ToolVendor):
             return attach(rows, parse_processes(self._run(("hy-smi", "--showpids"))))
         except ToolError:
             return rows
+
+    def identify(self) -> Sequence[Row]:
+        """Also the bus addresses, which not every release tells."""
+        rows = self.read()
+        for tool in ("hy-smi", "rocm-smi"):
+            try:
+                return join(rows, parse_buses(self._run((tool, *_BUS))))
+            except ToolMissing:
+                continue
+            except ToolError:
+                break
+        return rows
 
 
 def _with_mode(row: Row, mode: str | None) -> Row:
