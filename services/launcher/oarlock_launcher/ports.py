@@ -45,17 +45,26 @@ class Runtime(Protocol):
 
     name: str
 
-    async def start(self, run: Run, placed: TaskPlaced) -> Handle:
-        """Start it, or find it started already.
+    async def prepare(self, run: Run, placed: TaskPlaced) -> None:
+        """Fetch its code and image, unless it has been started already. May take minutes and may be cancelled.
 
         Raises:
-            CannotStart: and nothing is left of it.
+            CannotStart: it will never be startable here.
+            RuntimeUnavailable: try again later.
+        """
+        ...
+
+    async def start(self, run: Run, placed: TaskPlaced) -> Handle:
+        """Start what was prepared, or find it started already. Must not be cancelled.
+
+        Raises:
+            CannotStart: and nothing is left running of it.
             RuntimeUnavailable: nothing was started.
         """
         ...
 
-    def follow(self, run: Run, after: int) -> AsyncIterator[Line]:
-        """Its output from line ``after`` + 1 on, until it has ended and nothing is left to read."""
+    def follow(self, run: Run) -> AsyncIterator[Line]:
+        """Its output from the first line on, until it has ended and nothing is left to read."""
         ...
 
     async def wait(self, run: Run) -> Ending:

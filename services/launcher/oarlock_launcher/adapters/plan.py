@@ -43,10 +43,11 @@ class ContainerPolicy:
 
 @dataclass(frozen=True, slots=True)
 class CodeFolders:
-    """Where a run's code and output lie on this node."""
+    """Where a run's code lies for us, and where code and output lie for the engine."""
 
     code: Path
-    output: Path
+    bound_code: Path
+    bound_output: Path
 
 
 def framework_of(placed: TaskPlaced) -> str | None:
@@ -143,8 +144,8 @@ def shown_line(run: Run, placed: TaskPlaced, devices: Sequence[Device], policy: 
 def _own_binds(placed: TaskPlaced, policy: ContainerPolicy, folders: CodeFolders | None) -> tuple[box.Bind, ...]:
     if placed.task.source.empty:
         return ()
-    code = "./code" if folders is None else str(folders.code)
-    output = "./output" if folders is None else str(folders.output)
+    code = "./code" if folders is None else str(folders.bound_code)
+    output = "./output" if folders is None else str(folders.bound_output)
     return (box.Bind(code, WORKSPACE, policy.workspace_read_only), box.Bind(output, OUTPUT, read_only=False))
 
 

@@ -42,6 +42,9 @@ class SimulatedRuntime:
         self._clock = clock
         self._going: dict[Key, _Going] = {}
 
+    async def prepare(self, run: Run, placed: TaskPlaced) -> None:
+        """Nothing is needed."""
+
     async def start(self, run: Run, placed: TaskPlaced) -> Handle:
         """Begin the run's time."""
         devices = described(run.devices)
@@ -62,12 +65,11 @@ class SimulatedRuntime:
             plan.shown_line(run, placed, devices, self._containers),
         )
 
-    async def follow(self, run: Run, after: int) -> AsyncIterator[Line]:
+    async def follow(self, run: Run) -> AsyncIterator[Line]:
         """The lines that say what is simulated."""
         going = self._of(run)
         for number, text in enumerate(going.lines, start=1):
-            if number > after:
-                yield Line("stdout", text, number)
+            yield Line("stdout", text, number)
 
     async def wait(self, run: Run) -> Ending:
         """Until its time is over or it is stopped."""

@@ -55,6 +55,8 @@ def _placed(state: SiteState, event: on.Placed, now: float) -> Decision:
     if run.task_id in state.cancelled or event.final == "cancelled":
         ended = run.to("ended", outcome="cancelled", message="cancelled before it was started")
         return state.with_run(ended), [do.Save(ended), do.TellFinished(ended)]
+    if event.foreign is not None:
+        return _refuse(state, run, event.foreign)
     if event.final is not None:
         return _refuse(state, run, f"the task is {event.final}")
     if event.newer_attempt is not None:

@@ -11,11 +11,13 @@ from oarlock_launcher.core.run import Ending, Key, Run
 class Placed:
     """A placement came in. ``run`` is what would be started.
 
-    ``unheld``: the devices whose lease book no longer holds this attempt; ``final``: the task's recorded state, when
-    it is one from which nothing starts; ``newer_attempt``: the recorded attempt, when it is later than this one.
+    ``foreign``: why it cannot be started by this launcher at all. ``unheld``: the devices whose lease book no longer
+    holds this attempt. ``final``: the task's recorded state, when it is one from which nothing starts.
+    ``newer_attempt``: the recorded attempt, when it is later than this one.
     """
 
     run: Run
+    foreign: str | None = None
     unheld: tuple[str, ...] = ()
     final: str | None = None
     newer_attempt: int | None = None

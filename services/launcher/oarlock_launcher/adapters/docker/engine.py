@@ -30,7 +30,6 @@ _PULL_SECONDS = 3600
 _THREADS = 512
 _LOG_OPTIONS = {"max-size": "64m", "max-file": "1"}
 _CONFLICT = 409
-_CHUNK = 65_536
 _QUEUE = 4096
 
 
@@ -167,12 +166,12 @@ class Engine:
             splitter = FrameLines(self._line_bytes)
             api = client.api
             url = f"{api.base_url}/v{api.api_version}/containers/{name}/logs"
-            asked = {"stdout": 1, "stderr": 1, "follow": 1, "tail": "all"}
+            asked = {"stdout": "1", "stderr": "1", "follow": "1", "tail": "all"}
             try:
                 with api.get(url, params=asked, stream=True, timeout=None) as answer:
                     if answer.status_code != requests.codes.ok:
                         return
-                    while data := answer.raw.read1(_CHUNK):
+                    for data in answer.iter_content(chunk_size=None):
                         for line in splitter.feed(data):
                             waiting.put(line)
                         if over:

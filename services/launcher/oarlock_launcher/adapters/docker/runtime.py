@@ -21,7 +21,6 @@ from oarlock_launcher.ports import Code, Devices, Handle, RuntimeUnavailable
 from oarlock_schemas import TaskPlaced
 
 _ENGINE_RETRY_SECONDS = 2.0
-_TAIL_LINES = 200
 _NEVER = "0001-01-01T00:00:00Z"
 
 
@@ -46,31 +45,35 @@ class DockerRuntime:
         self._devices = devices
         self._policy = policy
         self._grace_seconds = grace_seconds
-        self._tails: dict[Key, list[str]] = {}
         root.mkdir(parents=True, exist_ok=True)
         root.chmod(0o711)
 
-    async def start(self, run: Run, placed: TaskPlaced) -> Handle:
-        """See ``ports.Runtime``. Cancelling it ends the preparation only."""
-        devices = await self._devices.find(run.devices[0].vendor, [grant.uid for grant in run.devices])
-        folder = self._folder(run.key)
+    async def prepare(self, run: Run, placed: TaskPlaced) -> None:
+        """See ``ports.Runtime``."""
         present = await self._engine.inspect(plan.container_name(run))
-        if present is None or present["State"]["Status"] == "created":
-            await self._prepare(folder, placed)
-        container = plan.plan_container(run, placed, devices, self._policy, self._host_folders(run.key))
-        return await asyncio.shield(asyncio.ensure_future(self._start(container)))
+        if present is not None and present["State"]["StartedAt"] != _NEVER:
+            return
+        await asyncio.to_thread(_clear, self._folder(run.key))
+        await self._code.fetch(placed.task.source, self._folder(run.key) / "code")
+        # The user inside the container is whoever the image says; the folders above are closed to others.
+        await asyncio.to_thread(_open_to_all, self._folder(run.key))
+        await self._engine.ensure_image((await self._container(run, placed)).image)
 
-    async def follow(self, run: Run, after: int) -> AsyncIterator[Line]:
+    async def start(self, run: Run, placed: TaskPlaced) -> Handle:
+        """See ``ports.Runtime``."""
+        container = await self._container(run, placed)
+        attributes = await self._engine.start(container)
+        pid = int(attributes["State"].get("Pid") or 0)
+        return Handle(attributes["Id"], pid or None, container.command, docker_run_line(container))
+
+    async def follow(self, run: Run) -> AsyncIterator[Line]:
         """See ``ports.Runtime``. Where the engine goes away, reading goes on when it is back."""
-        seen = after
-        tail = self._tails.setdefault(run.key, [])
+        seen = 0
         while True:
             try:
                 async for line in self._engine.logs(plan.container_name(run)):
                     if line.number > seen:
                         seen = line.number
-                        tail.append(line.text)
-                        del tail[:-_TAIL_LINES]
                         yield line
                 return
             except RuntimeUnavailable:
@@ -86,7 +89,7 @@ class DockerRuntime:
                 if attributes is None:
                     return Ending(note="the container was removed by somebody else; its exit code is not known")
                 if not attributes["State"]["Running"]:
-                    return self._ending(run, attributes["State"])
+                    return _ending(attributes["State"])
             except RuntimeUnavailable:
                 await asyncio.sleep(_ENGINE_RETRY_SECONDS)
 
@@ -101,7 +104,6 @@ class DockerRuntime:
 
     async def discard(self, run: Run) -> None:
         """See ``ports.Runtime``."""
-        self._tails.pop(run.key, None)
         await self._engine.remove(plan.container_name(run))
         await asyncio.to_thread(shutil.rmtree, self._folder(run.key), ignore_errors=True)
 
@@ -119,37 +121,24 @@ class DockerRuntime:
             found[run.key] = by_key.get(run.key, run)
         return found
 
-    async def _start(self, container: box.Container) -> Handle:
-        await self._engine.ensure_image(container.image)
-        attributes = await self._engine.start(container)
-        pid = int(attributes["State"].get("Pid") or 0)
-        return Handle(attributes["Id"], pid or None, container.command, docker_run_line(container))
-
-    async def _prepare(self, folder: Path, placed: TaskPlaced) -> None:
-        code, output = folder / "code", folder / "output"
-        if folder.exists():
-            await asyncio.to_thread(shutil.rmtree, folder)
-        for path in (folder, code, output):
-            path.mkdir()
-        await self._code.fetch(placed.task.source, code)
-        # The user inside the container is whoever the image says; the folders above are closed to others.
-        await asyncio.to_thread(_open_to_all, folder)
+    async def _container(self, run: Run, placed: TaskPlaced) -> box.Container:
+        devices = await self._devices.find(run.devices[0].vendor, [grant.uid for grant in run.devices])
+        folder = self._folder(run.key)
+        seen = (self._policy.host_root or self._root) / folder.name
+        folders = plan.CodeFolders(folder / "code", seen / "code", seen / "output")
+        return plan.plan_container(run, placed, devices, self._policy, folders)
 
     def _folder(self, key: Key) -> Path:
         return self._root / f"{key[0]}.{key[1]}"
 
-    def _host_folders(self, key: Key) -> plan.CodeFolders:
-        folder = self._folder(key)
-        return plan.CodeFolders(folder / "code", folder / "output")
 
-    def _ending(self, run: Run, state: dict[str, Any]) -> Ending:
-        return Ending(
-            exit_code=state["ExitCode"],
-            memory_killed=bool(state.get("OOMKilled")),
-            ended_at_seconds=_seconds(state.get("FinishedAt")),
-            log_tail=tuple(self._tails.get(run.key, ())),
-            note=state.get("Error") or None,
-        )
+def _ending(state: dict[str, Any]) -> Ending:
+    return Ending(
+        exit_code=state["ExitCode"],
+        memory_killed=bool(state.get("OOMKilled")),
+        ended_at_seconds=_seconds(state.get("FinishedAt")),
+        note=state.get("Error") or None,
+    )
 
 
 def from_labels(attributes: dict[str, Any]) -> Run | None:
@@ -187,6 +176,13 @@ def _seconds(text: str | None) -> float | None:
         return None
     head, _, fraction = text.removesuffix("Z").partition(".")
     return datetime.fromisoformat(f"{head}.{(fraction or '0')[:6]:0<6}+00:00").timestamp()
+
+
+def _clear(folder: Path) -> None:
+    if folder.exists():
+        shutil.rmtree(folder)
+    for path in (folder, folder / "code", folder / "output"):
+        path.mkdir()
 
 
 def _open_to_all(folder: Path) -> None:

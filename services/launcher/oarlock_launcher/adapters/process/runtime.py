@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from oarlock_accelerators import ProcessHandover
+from oarlock_accelerators import Device, ProcessHandover
 from oarlock_launcher.adapters import plan
 from oarlock_launcher.adapters.code.sources import entry_of
 from oarlock_launcher.adapters.devices import framework_environment, process_access
@@ -74,16 +74,19 @@ class ProcessRuntime:
         root.mkdir(parents=True, exist_ok=True)
         root.chmod(0o711 if self._account else 0o700)
 
-    async def start(self, run: Run, placed: TaskPlaced) -> Handle:
-        """Prepare the folder, then start the shim; see ``ports.Runtime``. Cancelling it ends the preparation only."""
+    async def prepare(self, run: Run, placed: TaskPlaced) -> None:
+        """See ``ports.Runtime``."""
         folder = RunFolder.of(self._root, run.key)
-        devices = await self._devices.find(run.devices[0].vendor, [grant.uid for grant in run.devices])
         if not folder.planned:
+            devices = await self._found(run)
             await self._prepare(run, placed, folder, process_access(devices))
-        shown = plan.shown_line(run, placed, devices, self._containers)
-        return await asyncio.shield(asyncio.ensure_future(self._spawn(run, folder, shown)))
 
-    async def follow(self, run: Run, after: int) -> AsyncIterator[Line]:
+    async def start(self, run: Run, placed: TaskPlaced) -> Handle:
+        """See ``ports.Runtime``."""
+        shown = plan.shown_line(run, placed, await self._found(run), self._containers)
+        return await self._spawn(run, RunFolder.of(self._root, run.key), shown)
+
+    async def follow(self, run: Run) -> AsyncIterator[Line]:
         """See ``ports.Runtime``."""
         folder = RunFolder.of(self._root, run.key)
         reader = LogReader(folder)
@@ -92,8 +95,7 @@ class ProcessRuntime:
             read = False
             for line in reader.lines():
                 read = True
-                if line.number > after:
-                    yield line
+                yield line
             if over and not read:
                 return
             if not read:
@@ -141,6 +143,9 @@ class ProcessRuntime:
             if path.name not in names and not self._going_on(RunFolder(path)):
                 await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
         return found
+
+    async def _found(self, run: Run) -> list[Device]:
+        return await self._devices.find(run.devices[0].vendor, [grant.uid for grant in run.devices])
 
     async def _prepare(self, run: Run, placed: TaskPlaced, folder: RunFolder, access: ProcessHandover) -> None:
         """Fetch the code and write the plan, which is the last thing written."""

@@ -1,0 +1,131 @@
+"""What comes in: placements and cancellations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, RootModel
+
+from oarlock_launcher.core import events as on
+from oarlock_launcher.core.record import final_if_failed
+from oarlock_launcher.core.run import DeviceGrant, Run
+from oarlock_launcher.handlers.site import Site
+from oarlock_launcher.ports import Channel
+from oarlock_runtime import Context, InvalidName, PermanentError, TemporaryError, token
+from oarlock_schemas import FINAL, InvalidMessage, TaskPlaced, read
+
+_EARLY = frozenset({"submitted", "profiled", "queued"})
+_EARLY_SECONDS = 0.2
+_EARLY_DELIVERIES = 25
+
+
+class AnyObject(RootModel[dict[str, Any]]):
+    """A JSON object, to be read tolerantly: a newer matcher may say more than we know."""
+
+
+class CancelRequest(BaseModel):
+    """A cancellation as anyone may publish it, an empty object included: the subject names the task."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    task_id: str | None = None
+    by: str = "anonymous"
+    reason: str | None = None
+
+
+class Handlers:
+    """Handlers of one launcher.
+
+    Args:
+        site: whose runs these are.
+        node: this machine; real devices must be on it.
+        sites: every site whose placements come here (simulated ones beside our own).
+        channel: leases and task records.
+        clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self, site: Site, node: str, sites: Collection[str], channel: Channel, clock: Callable[[], float]
+    ) -> None:
+        self._site = site
+        self._node = node
+        self._sites = frozenset(sites)
+        self._channel = channel
+        self._clock = clock
+
+    async def on_placed(self, message: AnyObject, context: Context) -> None:
+        """`tasks.placed.{site}.{task_id}`."""
+        try:
+            placed, ignored = read(TaskPlaced, message.root)
+        except InvalidMessage as error:
+            raise PermanentError(f"not a placement: {error}", fix="publish TaskPlaced of oarlock_schemas") from error
+        if ignored:
+            context.log.info("unknown fields of a placement ignored", fields=ignored)
+        if placed.site not in self._sites:
+            raise PermanentError(f"the placement is for site {placed.site}, not for {', '.join(sorted(self._sites))}")
+        run = run_of(placed, self._clock())
+        known = await self._channel.task_state(placed.task_id)
+        state, attempt = known or (None, 0)
+        if state in _EARLY and context.delivery_count < _EARLY_DELIVERIES:
+            # Its matcher publishes before it has moved the record; the move is on its way.
+            raise TemporaryError(f"the task's record still says {state}", _EARLY_SECONDS)
+        event = on.Placed(
+            run,
+            foreign=self._foreign(run),
+            unheld=() if run.key in self._site.state.runs else await self._channel.unheld(run),
+            final=state if state in FINAL else None,
+            newer_attempt=attempt if attempt > placed.attempt else None,
+        )
+        deferred = await self._site.placed(placed, event)
+        if deferred is not None:
+            raise TemporaryError(deferred.why, deferred.delay_seconds)
+
+    async def on_cancel(self, message: CancelRequest, context: Context) -> None:
+        """`tasks.cancel.{task_id}`."""
+        task_id = context.subject.rpartition(".")[2]
+        if message.task_id not in (None, task_id):
+            raise PermanentError(f"the subject names task {task_id}, the body {message.task_id}")
+        try:
+            token(task_id, "task id")
+        except InvalidName as error:
+            raise PermanentError(str(error)) from error
+        reason = None if message.reason is None else message.reason[:1024]
+        await self._site.cancel(on.Cancel(task_id, message.by[:128], reason))
+
+    def _foreign(self, run: Run) -> str | None:
+        """Why the placement cannot be ours; None where it can."""
+        if any(device.simulated for device in run.devices):
+            return None if run.simulated else "the placement mixes simulated and real devices"
+        nodes = {device.node for device in run.devices}
+        if nodes != {self._node}:
+            return f"the placement is for node {', '.join(sorted(nodes))}; this launcher starts runs on {self._node}"
+        return None
+
+
+def run_of(placed: TaskPlaced, now: float) -> Run:
+    """The run a placement asks for."""
+    return Run(
+        task_id=placed.task_id,
+        attempt=placed.attempt,
+        devices=tuple(
+            DeviceGrant(
+                uid=device.uid,
+                kind=device.kind,
+                vendor=device.vendor,
+                node=device.node,
+                fence=device.fence,
+                index=device.index,
+                simulated=device.simulated,
+            )
+            for device in placed.devices
+        ),
+        exclusive=placed.exclusive,
+        accepted_at_seconds=now,
+        timeout_seconds=placed.task.scheduler.run_timeout_seconds,
+        predicted_bytes=placed.predicted_bytes,
+        predicted_step_seconds=placed.predicted_step_seconds,
+        simulated=all(device.simulated for device in placed.devices),
+        final_if_failed=final_if_failed(attempt=placed.attempt, retries=placed.task.retries),
+        retry_on_oom=placed.task.resource_policy.allow_retry_on_oom,
+    )

@@ -1,0 +1,212 @@
+"""Placements as a matcher would make them, and a launcher as a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from oarlock_accelerators import vendor
+from oarlock_runtime import Bus, EmbeddedServer
+from oarlock_schemas import (
+    Lease,
+    LeaseBook,
+    LogLine,
+    PlacedDevice,
+    Portrait,
+    Source,
+    TaskFinished,
+    TaskLaunched,
+    TaskPlaced,
+    TaskRecord,
+    TaskSubmitted,
+)
+
+SITE = "local"
+NODE = "node1"
+AT = "2026-01-01T00:00:00Z"
+
+
+def cpu_device() -> PlacedDevice:
+    """This machine's CPU, as the inventory shows it."""
+    (device,) = vendor("cpu").probe().devices
+    return PlacedDevice(uid=device.uid, kind="CPU", vendor="cpu", node=NODE, index=0, reserved_bytes=1 << 28, fence=0)
+
+
+@dataclass
+class Matcher:
+    """Does what the matcher does around a placement: task record, lease, event."""
+
+    bus: Bus
+
+    async def place(
+        self,
+        task_id: str,
+        source: str | Source | None = None,
+        *,
+        devices: Sequence[PlacedDevice] | None = None,
+        attempt: int = 1,
+        site: str = SITE,
+        exclusive: bool = False,
+        lease: bool = True,
+        record: bool = True,
+        **task: object,
+    ) -> TaskPlaced:
+        """Book the devices, write the record, publish the placement."""
+        code = Source() if source is None else source if isinstance(source, Source) else Source(inline=source)
+        submitted = TaskSubmitted.model_validate({"task_id": task_id, "source": code, **task})
+        booked = []
+        for device in devices or [cpu_device()]:
+            fence = await self.book(device.uid, task_id, attempt, exclusive=exclusive) if lease else device.fence
+            booked.append(device.model_copy(update={"fence": fence}))
+        placed = TaskPlaced(
+            task_id=task_id,
+            task=submitted,
+            portrait=Portrait(framework="numpy", method="declared", confidence=1),
+            attempt=attempt,
+            site=site,
+            devices=booked,
+            exclusive=exclusive,
+            predicted_bytes=booked[0].reserved_bytes,
+            algorithm="rule_based",
+            at=AT,
+        )
+        if record:
+            entry = TaskRecord(task_id=task_id, attempt=attempt, state="placed")
+            await self.bus.bucket("tasks", TaskRecord).put(task_id, entry)
+        await self.publish(placed)
+        return placed
+
+    async def book(self, uid: str, task_id: str, attempt: int = 1, *, exclusive: bool = False) -> int:
+        """Add a lease; the book's new revision is the fence."""
+        lease = Lease(task_id=task_id, attempt=attempt, bytes=1, exclusive=exclusive, since=AT)
+
+        def add(book: LeaseBook | None) -> LeaseBook:
+            held = [] if book is None else [x for x in book.leases if (x.task_id, x.attempt) != (task_id, attempt)]
+            return LeaseBook(device_uid=uid, leases=[*held, lease])
+
+        entry = await self.bus.bucket("leases", LeaseBook).change(uid, add)
+        assert entry is not None
+        return entry.revision
+
+    async def publish(self, placed: TaskPlaced, msg_id: str | None = None) -> None:
+        """Publish the placement, again under another message id where one is given."""
+        await self.bus.publish(
+            self.bus.subjects.placed(placed.site, placed.task_id),
+            placed,
+            msg_id=msg_id or f"{placed.task_id}:placed:{placed.attempt}",
+        )
+
+    async def launched(self, task_id: str, seconds: float = 20) -> TaskLaunched:
+        """Await the launch."""
+        async with asyncio.timeout(seconds):
+            async for message in self.bus.watch(self.bus.subjects.launched(task_id), start="all"):
+                return message.parse(TaskLaunched)
+        raise AssertionError
+
+    async def finished(self, task_id: str, attempt: int = 1, seconds: float = 30) -> TaskFinished:
+        """Await the end of an attempt."""
+        async with asyncio.timeout(seconds):
+            async for message in self.bus.watch(self.bus.subjects.finished(task_id), start="all"):
+                event = message.parse(TaskFinished)
+                if event.attempt == attempt:
+                    return event
+        raise AssertionError
+
+    async def stored(self, subject: str) -> int:
+        """How many messages the stream holds under a subject."""
+        caught_up = asyncio.Event()
+        count = 0
+
+        async def read() -> None:
+            nonlocal count
+            async for _ in self.bus.watch(subject, start="all", caught_up=caught_up):
+                count += 1
+
+        reading = asyncio.create_task(read())
+        await asyncio.wait_for(caught_up.wait(), 10)
+        reading.cancel()
+        return count
+
+    async def output(self, task_id: str, until: Callable[[list[str]], bool], seconds: float = 20) -> list[str]:
+        """A run's log lines, once ``until`` says they are enough."""
+        lines: list[str] = []
+        async with asyncio.timeout(seconds):
+            async for message in self.bus.watch(self.bus.subjects.logs(task_id), start="all"):
+                lines.append(message.parse(LogLine).line)
+                if until(lines):
+                    return lines
+        raise AssertionError
+
+    async def record(self, task_id: str) -> TaskRecord:
+        """The task's record."""
+        entry = await self.bus.bucket("tasks", TaskRecord).get(task_id)
+        assert entry is not None
+        return entry.value
+
+
+@dataclass
+class LauncherProcess:
+    """``python -m oarlock_launcher``, to be killed and started again."""
+
+    nats: EmbeddedServer
+    folder: Path
+    extra: dict[str, str] = field(default_factory=dict)
+    process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Start it; it takes placements as soon as it is connected."""
+        environment = {
+            **os.environ,
+            "OARLOCK_NATS_URL": self.nats.url,
+            "OARLOCK_NATS_TOKEN": self.nats.token or "",
+            "OARLOCK_SITE": SITE,
+            "OARLOCK_NODE": NODE,
+            "OARLOCK_DATA_DIR": str(self.folder),
+            "OARLOCK_RUN_GRACE_SECONDS": "2",
+            "OARLOCK_LOG_FORMAT": "console",
+            "SECRET_OF_THE_LAUNCHER": "leaked",
+            **self.extra,
+        }
+        log = (self.folder.parent / "launcher.log").open("ab")
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "oarlock_launcher", env=environment, stdout=log, stderr=log
+        )
+        log.close()
+
+    async def kill(self) -> None:
+        """SIGKILL, as in a crash."""
+        assert self.process is not None
+        self.process.kill()
+        await self.process.wait()
+
+    async def stop(self) -> int:
+        """SIGTERM; its exit code."""
+        assert self.process is not None
+        if self.process.returncode is None:
+            self.process.send_signal(signal.SIGTERM)
+        return await asyncio.wait_for(self.process.wait(), 30)
+
+
+@pytest.fixture
+def matcher(bus: Bus) -> Matcher:
+    """Places tasks."""
+    return Matcher(bus)
+
+
+@pytest.fixture
+async def launcher(nats: EmbeddedServer, bus: Bus, tmp_path: Path) -> AsyncIterator[LauncherProcess]:
+    """A running launcher of processes."""
+    folder = tmp_path / "launcher"
+    folder.mkdir()
+    process = LauncherProcess(nats, folder)
+    await process.start()
+    yield process
+    if process.process is not None and process.process.returncode is None:
+        await process.stop()
