@@ -1,0 +1,167 @@
+"""The matcher on a real bus: placements, queues, rejections, further attempts, fail-over."""
+
+from __future__ import annotations
+
+import asyncio
+
+from oarlock_runtime import Bus, EmbeddedServer, Service
+from oarlock_schemas import LeaseBook, TaskCancel, TaskQueued, TaskRejected, read
+
+from .conftest import Fleet, device, leading, profiled
+
+
+async def book(bus: Bus, uid: str) -> list[str]:
+    entry = await bus.bucket("leases", LeaseBook).get(uid)
+    return [] if entry is None else [lease.task_id for lease in entry.value.leases]
+
+
+async def test_a_task_is_placed_booked_and_recorded(bus: Bus, fleet: Fleet, matcher: Service) -> None:
+    await fleet.add(device("GPU-a"), device("GPU-b", "RTX 3090", "n2", 24))
+    await fleet.submit(profiled("t1", 30))
+    placed = await fleet.placement("t1")
+    assert [d.uid for d in placed.devices] == ["GPU-a"]
+    assert placed.site == "s1" and placed.attempt == 1
+    entry = await bus.bucket("leases", LeaseBook).get("GPU-a")
+    assert entry is not None and entry.revision == placed.devices[0].fence
+    assert any(reason.reason == "memory_too_small" for reason in placed.rejected)
+    record = await fleet.state("t1", "placed")
+    assert record.device_kind == "A100-SXM4-40GB"
+    await fleet.finish("t1", "ok", devices=("GPU-a",))
+    await fleet.state("t1", "succeeded")
+    assert await book(bus, "GPU-a") == []
+
+
+async def test_a_task_that_fits_nowhere_is_rejected_with_the_size_it_needs(
+    bus: Bus, fleet: Fleet, matcher: Service
+) -> None:
+    await fleet.add(device("GPU-a"))
+    await fleet.submit(profiled("big", 300))
+    record = await fleet.state("big", "rejected")
+    message = await bus.last(bus.subjects.rejected("big"))
+    assert message is not None
+    rejected, _ = read(TaskRejected, message.data)
+    assert rejected.code == "no_device_fits"
+    # 300 GB may be 85 % of a device.
+    assert "352.9 GB" in rejected.message and "352.9 GB" in (record.message_zh or "")
+
+
+async def test_a_task_waits_with_reasons_until_a_device_is_free(bus: Bus, fleet: Fleet, matcher: Service) -> None:
+    await fleet.add(device("GPU-a"))
+    await fleet.submit(profiled("first", 30))
+    await fleet.placement("first")
+    await fleet.submit(profiled("second", 30))
+    await fleet.state("second", "queued")
+    message = await bus.last(bus.subjects.queued("second"))
+    assert message is not None
+    queued, _ = read(TaskQueued, message.data)
+    assert queued.reasons and queued.would_free
+    await fleet.finish("first", "ok", devices=("GPU-a",))
+    assert [d.uid for d in (await fleet.placement("second")).devices] == ["GPU-a"]
+
+
+async def test_out_of_memory_is_tried_again_on_a_larger_device(bus: Bus, fleet: Fleet, matcher: Service) -> None:
+    await fleet.add(device("GPU-s", "RTX 3090", "n2", 24))
+    await fleet.submit(profiled("t", 10))
+    assert (await fleet.placement("t")).devices[0].uid == "GPU-s"
+    await fleet.add(device("GPU-l"))
+    await fleet.finish("t", "oom", devices=("GPU-s",))
+    again = await fleet.placement("t", attempt=2)
+    assert again.devices[0].uid == "GPU-l"
+    assert await book(bus, "GPU-s") == []
+
+
+async def test_a_failed_run_is_tried_again_as_often_as_its_retries_allow(fleet: Fleet, matcher: Service) -> None:
+    await fleet.add(device("GPU-a"))
+    await fleet.submit(profiled("t", 10, retries=1))
+    await fleet.placement("t")
+    await fleet.finish("t", "error", devices=("GPU-a",))
+    await fleet.placement("t", attempt=2)
+    await fleet.finish("t", "error", attempt=2, devices=("GPU-a",))
+    assert (await fleet.state("t", "failed")).attempt == 2
+
+
+async def test_a_waiting_task_is_cancelled(bus: Bus, fleet: Fleet, matcher: Service) -> None:
+    await fleet.add(device("GPU-a"))
+    await fleet.submit(profiled("first", 30))
+    await fleet.placement("first")
+    await fleet.submit(profiled("second", 30))
+    await fleet.state("second", "queued")
+    await bus.publish(bus.subjects.cancel("second"), TaskCancel(task_id="second"))
+    await fleet.state("second", "cancelled")
+    await fleet.finish("first", "ok", devices=("GPU-a",))
+    await fleet.state("first", "succeeded")
+    assert await book(bus, "GPU-a") == []
+
+
+async def test_a_wait_ends_at_its_timeout(fleet: Fleet, matcher: Service) -> None:
+    await fleet.add(device("GPU-a"))
+    await fleet.submit(profiled("first", 30))
+    await fleet.placement("first")
+    await fleet.submit(profiled("second", 30, scheduler={"timeout": 0.5}))
+    assert (await fleet.state("second", "rejected")).message == "the task waited longer than its timeout"
+
+
+async def test_a_gpu_task_takes_no_cpu_and_a_host_task_no_gpu(bus: Bus, fleet: Fleet, matcher: Service) -> None:
+    await fleet.add(device("CPU-x", "CPU", "n1", 64))
+    host = profiled("host", 1)
+    host = host.model_copy(update={"portrait": host.portrait.model_copy(update={"framework": "numpy"})})
+    await fleet.submit(host)
+    assert (await fleet.placement("host")).devices[0].uid == "CPU-x"
+    await fleet.submit(profiled("gpu", 1))
+    await fleet.state("gpu", "rejected")
+    message = await bus.last(bus.subjects.rejected("gpu"))
+    assert message is not None
+    assert [reason.reason for reason in read(TaskRejected, message.data)[0].reasons] == ["kind_forbidden"]
+
+
+async def test_preferred_devices_are_matched_through_aliases(fleet: Fleet, matcher: Service) -> None:
+    await fleet.add(device("GPU-a"), device("GPU-b", "RTX 3090", "n2", 24))
+    await fleet.submit(profiled("t", 5, resource_policy={"required_devices": ["rtx_3090"]}))
+    assert (await fleet.placement("t")).devices[0].uid == "GPU-b"
+
+
+async def test_a_stand_by_takes_over_and_keeps_what_runs(bus: Bus, nats: EmbeddedServer, fleet: Fleet) -> None:
+    await fleet.add(device("GPU-a"), device("GPU-b"))
+    async with await Bus.connect(nats.url, token=nats.token, name="m1") as one, leading(one, "one"):
+        await fleet.submit(profiled("t1", 30))
+        first = await fleet.placement("t1")
+    async with await Bus.connect(nats.url, token=nats.token, name="m2") as two, leading(two, "two"):
+        await fleet.submit(profiled("t2", 30))
+        second = await fleet.placement("t2")
+        assert second.devices[0].uid != first.devices[0].uid
+        await fleet.submit(profiled("t3", 30))
+        await fleet.state("t3", "queued")
+        await fleet.finish("t1", "ok", devices=(first.devices[0].uid,))
+        assert (await fleet.placement("t3")).devices[0].uid == first.devices[0].uid
+
+
+async def test_a_booking_without_a_placement_is_given_back_by_the_next_leader(
+    bus: Bus, fleet: Fleet, nats: EmbeddedServer
+) -> None:
+    stray = LeaseBook.model_validate(
+        {
+            "device_uid": "GPU-a",
+            "leases": [
+                {"task_id": "ghost", "attempt": 1, "bytes": 1, "exclusive": True, "since": "2026-01-01T00:00:00Z"}
+            ],
+        }
+    )
+    await bus.bucket("leases", LeaseBook).create("GPU-a", stray)
+    await fleet.add(device("GPU-a"))
+    async with await Bus.connect(nats.url, token=nats.token, name="m") as own, leading(own):
+        await fleet.submit(profiled("t", 30))
+        assert (await fleet.placement("t")).devices[0].uid == "GPU-a"
+
+
+async def test_the_server_is_killed_between_tasks_and_nothing_is_lost(
+    bus: Bus, nats: EmbeddedServer, fleet: Fleet, matcher: Service
+) -> None:
+    await fleet.add(device("GPU-a"), device("GPU-b"))
+    await fleet.submit(profiled("t1", 30))
+    await fleet.placement("t1")
+    nats.kill()
+    await asyncio.to_thread(nats.restart)
+    await fleet.add(device("GPU-a"), device("GPU-b"))
+    await fleet.submit(profiled("t2", 30))
+    placed = await fleet.placement("t2")
+    assert await book(bus, placed.devices[0].uid) == ["t2"]
