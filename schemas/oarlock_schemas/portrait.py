@@ -65,6 +65,7 @@ class MemoryPeak(Message):
     allocated_bytes: int | None = None
     reserved_bytes: int | None = None
     device_bytes: int | None = None
+    raw_device_bytes: int | None = Field(None, description="`device_bytes` before calibration corrected it.")
     low_bytes: int | None = None
     high_bytes: int | None = None
     reserve_bytes: int | None = None
