@@ -131,7 +131,9 @@ class Class:
     """A class of the script or of an overlay (its namespace then holds natives): both share MRO and attributes.
 
     ``make`` (overlay classes only) builds the instance's host object in place of :class:`Instance`.
-    ``qualname`` is the dotted public name for overlay classes (``torch.nn.Linear``).
+    ``qualname`` is the dotted public name for overlay classes (``torch.nn.Linear``). ``meta`` (inherited) carries the
+    class-level behaviour of enums, named tuples and metaclasses; ``unknown_base`` is set when a base could not be
+    found: attributes that are missing are then unknown rather than errors.
     """
 
     name: str
@@ -142,6 +144,8 @@ class Class:
     make: Callable[[Class], Instance] | None = None
     mro: tuple[Class, ...] = ()
     where: Where | None = None
+    meta: Any = None
+    unknown_base: Unknown | None = None
 
     def lookup(self, name: str) -> Value:
         """The attribute along the MRO, or ``MISSING``."""
@@ -167,13 +171,15 @@ class Instance:
 class Module:
     """An imported module: of the bundle (attrs filled by running it), of a library's source, or of an overlay.
 
-    ``resolve`` (overlays) finds an attribute on demand and returns ``MISSING`` when there is none.
+    ``resolve`` (overlays) finds an attribute on demand and returns ``MISSING`` when there is none. ``library`` marks
+    source that came from the library path: its frames point at the user's calling line.
     """
 
     name: str
     attrs: dict[str, Value] = field(default_factory=dict)
     file: str | None = None
     resolve: Callable[[str], Value] | None = None
+    library: bool = False
 
 
 class HostObject:
@@ -203,7 +209,11 @@ class HostObject:
         """Subscript assignment (ignored unless overridden)."""
 
     def py_binary(self, context: Context, op: str, other: Value, reflected: bool) -> Value:
-        """``op`` is the operator token (``+ - * / // % ** @ & | ^ << >> == != < <= > >= in``)."""
+        """``op`` is the operator token (``+ - * / // % ** @ & | ^ << >> == != < <= > >= in``).
+
+        ``x += y`` first asks for ``"+="`` (and so on); MISSING falls back to ``"+"``. For ``in``, ``self`` is the
+        container and ``other`` the item.
+        """
         return MISSING
 
     def py_unary(self, context: Context, op: str) -> Value:

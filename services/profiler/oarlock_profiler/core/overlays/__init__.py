@@ -1,1 +1,47 @@
-"""What library calls mean, one file per area. An operator, a layer or a function is one entry."""
+"""What library calls mean, one file per area. An operator, a layer or a function is one entry.
+
+An area says which libraries it serves by a constant near its top, ``LIBRARIES = ("torch", "paddle")``: the names of
+top-level modules whose import loads it. That line is found by reading the file as text, so an area costs nothing until
+a script imports one of its libraries.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.resources
+import re
+
+_CONSTANT = re.compile(r"^LIBRARIES(?::[^=]+)?\s*=\s*\(([^)]*)\)", re.MULTILINE)
+_NAME = re.compile(r"[\"']([\w.]+)[\"']")
+_OPAQUE = {"torch", "paddle", "numpy", "cupy", "jax", "tensorflow", "scipy", "cv2", "PIL"}
+"""Frameworks whose source is mostly compiled code: their meaning is the table's alone, but for ``_READABLE``."""
+_READABLE = (
+    "paddle.vision.models", "paddle.text", "torch.distributions", "torch.nn.modules.transformer", "paddle.vision.ops",
+)  # fmt: skip
+
+
+@functools.cache
+def areas() -> dict[str, tuple[str, ...]]:
+    """Top-level library name to the area modules that serve it."""
+    found: dict[str, list[str]] = {}
+    for file in sorted(importlib.resources.files(__name__).iterdir(), key=lambda f: f.name):
+        if not file.name.endswith(".py") or file.name.startswith("_"):
+            continue
+        match = _CONSTANT.search(file.read_text("utf-8")[:6000])
+        for library in _NAME.findall(match.group(1)) if match else ():
+            found.setdefault(library, []).append(file.name[:-3])
+    return {library: tuple(names) for library, names in found.items()}
+
+
+@functools.cache
+def load(library: str) -> None:
+    """Import the areas that serve the top-level module ``library``. A library without areas is simply not known."""
+    for area in areas().get(library, ()):
+        importlib.import_module(f"{__name__}.{area}")
+
+
+def source_is_preferred(name: str) -> bool:
+    """Whether a library module may be read from its source where the table has no entry."""
+    top = name.partition(".")[0]
+    return top not in _OPAQUE or any(name == r or name.startswith(f"{r}.") for r in _READABLE)

@@ -1,0 +1,252 @@
+"""Iterators as values: generators of the script, and host iterators that remember whether their items are exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from oarlock_profiler.core.interpreter.errors import EXCEPTIONS, Raised, exception
+from oarlock_profiler.core.interpreter.frames import Frame
+from oarlock_profiler.core.interpreter.values import (
+    MISSING,
+    Class,
+    Context,
+    HostObject,
+    Instance,
+    Iteration,
+    Native,
+    Unknown,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from oarlock_profiler.core.interpreter.machine import Machine
+
+
+class GeneratorObject(HostObject):
+    """A generator of the script: its body runs as it is consumed."""
+
+    def __init__(self, machine: Machine, frame: Frame, body: Callable[[Frame], Any], name: str) -> None:
+        self.machine = machine
+        self.frame: Frame | None = frame
+        self.name = name
+        self.steps = body(frame)
+        self.guards: list[Any] = []
+
+    def py_type(self) -> str:
+        return "types.GeneratorType"
+
+    def __iter__(self) -> Iterator[Value]:
+        return self
+
+    def __next__(self) -> Value:
+        return self._resume(self.steps.__next__)
+
+    def _resume(self, step: Callable[..., Value], *args: Value) -> Value:
+        m, frame = self.machine, self.frame
+        if frame is None:
+            raise StopIteration
+        if not m.enter(frame):
+            raise StopIteration
+        level = len(m.guards)
+        m.guards.extend(self.guards)
+        try:
+            return step(*args)
+        except StopIteration:
+            self.frame = None
+            raise
+        except ValueError as error:
+            m.findings.gap(f"generator {self.name}", m.where, str(error))
+            raise StopIteration from None
+        finally:
+            self.guards = m.guards[level:]
+            del m.guards[level:]
+            m.frames.pop()
+
+    def py_iterate(self, context: Context) -> Iteration | None:
+        return Iteration(self)
+
+    def py_getattr(self, context: Context, name: str) -> Value:
+        if name == "send":
+            return Native("generator.send", self._send)
+        if name == "throw":
+            return Native("generator.throw", self._throw)
+        if name == "close":
+            return Native("generator.close", lambda _c: self.steps.close())
+        if name in ("__next__", "__anext__"):
+            return Native("generator.__next__", lambda c: next_item(self.machine, self, MISSING))
+        return Native("generator.__iter__", lambda _c: self) if name in ("__iter__", "__aiter__") else MISSING
+
+    def _send(self, _context: Context, value: Value) -> Value:
+        try:
+            return self._resume(self.steps.send, value)
+        except StopIteration:
+            raise Raised(exception("StopIteration", "")) from None
+
+    def _throw(self, _context: Context, error: Value, *_rest: Value) -> Value:
+        value = error if isinstance(error, Instance) else _rest[0] if _rest else exception("Exception", "")
+        try:
+            return self._resume(self.steps.throw, Raised(value))
+        except StopIteration:
+            raise Raised(exception("StopIteration", "")) from None
+
+
+class HostIterator(HostObject):
+    """``iter(x)``, ``zip``, ``map``, ``enumerate``…: lazily produced items, exact or standing for ``count`` of them.
+
+    ``restart`` begins again when the few symbolic items of an inexact source are used up by ``next``.
+    """
+
+    def __init__(
+        self, items: Any, exact: bool = True, count: int | None = None, restart: Callable[[], Any] | None = None
+    ) -> None:
+        self.items = iter(items)
+        self.exact = exact
+        self.count = count
+        self.restart = restart
+
+    def py_type(self) -> str:
+        return "iterator"
+
+    def __iter__(self) -> Iterator[Value]:
+        return self
+
+    def __next__(self) -> Value:
+        return next(self.items)
+
+    def py_iterate(self, context: Context) -> Iteration | None:
+        return Iteration(self, self.exact, self.count)
+
+    def py_len(self, context: Context) -> Value:
+        return self.count if self.count is not None else MISSING
+
+    def py_getattr(self, context: Context, name: str) -> Value:
+        if name == "__iter__":
+            return Native("iterator.__iter__", lambda _c: self)
+        if name == "__next__":
+            return Native("iterator.__next__", lambda c: next_item(c, self, MISSING))
+        return MISSING
+
+
+_END = object()
+
+
+def next_item(m: Any, iterator: Value, default: Value) -> Value:
+    """``next(iterator[, default])``."""
+    if isinstance(iterator, Unknown):
+        return iterator.item if iterator.item is not None else m.part(iterator, index=0)
+    if isinstance(iterator, Instance) and not isinstance(iterator, HostObject):
+        method = m.find(iterator, "__next__")
+        if method is MISSING:
+            return m.fail("TypeError", f"{m.type_name(iterator)} is not an iterator")
+        try:
+            return m.call(method)
+        except Raised as raised:
+            error = raised.value
+        if default is not MISSING and error.cls.is_subclass(EXCEPTIONS["StopIteration"]):
+            return default
+        raise Raised(error)
+    if not hasattr(iterator, "__next__"):
+        method = m.find(iterator, "__next__")
+        if method is not MISSING:
+            return m.call(method)
+        return m.fail("TypeError", f"{m.type_name(iterator)} is not an iterator")
+    item = next(iterator, _END)
+    if item is not _END:
+        return item
+    if default is not MISSING:
+        return default
+    if isinstance(iterator, HostIterator) and not iterator.exact and iterator.restart is not None:
+        if not m.caught(EXCEPTIONS["StopIteration"]):
+            iterator.items = iter(iterator.restart())
+            item = next(iterator.items, _END)
+            if item is not _END:
+                return item
+    raise Raised(exception("StopIteration", ""), implicit=True)
+
+
+def iteration(m: Machine, value: Value) -> Iteration:
+    """How a ``for`` loop runs over ``value``."""
+    kind = type(value)
+    if kind in (list, tuple, range, str, set, frozenset, bytes):
+        return Iteration(value)
+    if isinstance(value, HostObject):
+        found = value.py_iterate(m)
+        if found is not None:
+            return found
+    if isinstance(value, Unknown):
+        item = value.item if value.item is not None else m.part(value, index=0)
+        return Iteration([item], exact=False)
+    if isinstance(value, Instance):
+        found = _instance(m, value)
+        if found is not None:
+            return found
+    if isinstance(value, dict):
+        return Iteration(list(value))
+    if isinstance(value, Class) and value.meta is not None:
+        items = value.meta.items(m, value)
+        if items is not None:
+            return Iteration(items)
+    if hasattr(value, "__iter__") and not isinstance(value, (HostObject, Class)):
+        return Iteration(value)
+    m.fail("TypeError", f"{m.type_name(value)} cannot be looped over")
+    return Iteration([m.derived(f"an item of {m.type_name(value)}")], exact=False)
+
+
+def _instance(m: Machine, value: Instance) -> Iteration | None:
+    method = m.find(value, "__iter__")
+    if method is MISSING:
+        method = m.find(value, "__aiter__")
+    if method is not MISSING and not (isinstance(method, Unknown)):
+        source = m.call(method)
+        if isinstance(source, Iteration):
+            return source
+        if isinstance(source, Instance) and not isinstance(source, HostObject):
+            if isinstance(source, (list, tuple, dict, set)):
+                return Iteration(source)
+            return Iteration(_stepping(m, source))
+        return iteration(m, source) if source is not value else None
+    getter = m.find(value, "__getitem__")
+    if getter is MISSING or isinstance(value, (dict, list, tuple, str)):
+        return None
+    return Iteration(_indexing(m, value, getter))
+
+
+def _stepping(m: Machine, source: Instance) -> Iterator[Value]:
+    method = m.find(source, "__next__")
+    if method is MISSING:
+        method = m.find(source, "__anext__")
+    if method is MISSING:
+        yield m.fail("TypeError", f"{m.type_name(source)} is not an iterator")
+        return
+    while True:
+        m.spend()
+        try:
+            item = m.call(method)
+        except Raised as raised:
+            error = raised.value
+            if error.cls.is_subclass(EXCEPTIONS["StopIteration"]) or error.cls.name == "StopAsyncIteration":
+                return
+            raise
+        yield item
+        del item
+
+
+def _indexing(m: Machine, value: Instance, getter: Value) -> Iterator[Value]:
+    length = m.find(value, "__len__")
+    bound = m.call(length) if length is not MISSING else None
+    limit = bound if isinstance(bound, int) else m.budget.limits.loop
+    if isinstance(bound, Unknown):
+        limit = 1
+    for index in range(limit):
+        m.spend()
+        try:
+            item = m.call(getter, [index])
+        except Raised as raised:
+            if raised.value.cls.is_subclass(EXCEPTIONS["IndexError"]):
+                return
+            raise
+        yield item
+        del item
+
+

@@ -1,0 +1,108 @@
+"""Reads a script: interprets it as ``python entry.py arguments…`` would run it, and gathers what was seen.
+
+``read`` is pure: source text comes from :class:`Sources`, time from the clock passed in. Nothing of the script is
+imported or executed by the host.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from oarlock_profiler.core.engine.trace import Trace
+from oarlock_profiler.core.findings import Findings, Where
+from oarlock_profiler.core.interpreter.budget import Budget, BudgetExceeded, Limits
+from oarlock_profiler.core.interpreter.errors import Raised
+from oarlock_profiler.core.interpreter.machine import Machine
+from oarlock_profiler.core.reading import Reading, Request, Sources
+from oarlock_profiler.core.summary import summarise
+
+_HOST_DEPTH = 20_000
+
+
+def default_engine(trace: Trace, framework: str | None, findings: Findings) -> Any:
+    """The tensor engine."""
+    from oarlock_profiler.core.engine.engine import Engine  # noqa: PLC0415 - tests bring a small one of their own
+
+    return Engine(trace, "paddle" if framework == "paddlepaddle" else "torch", findings=findings)
+
+
+def read(
+    request: Request,
+    sources: Sources,
+    clock: Callable[[], float],
+    limits: Limits | None = None,
+    *,
+    engine: Callable[[Trace, str | None, Findings], Any] = default_engine,
+) -> Reading:
+    """Walk the script and say what it needs. Never raises for anything the script does."""
+    trace = Trace()
+    findings = Findings()
+    framework = detect_framework(request, sources)
+    tensors = engine(trace, framework, findings)
+    machine = Machine(request, sources, tensors, findings, Budget(limits or Limits(), clock))
+    tensors.locate = lambda: machine.where
+    stopped = interpret(machine, request)
+    return summarise(machine, framework, stopped)
+
+
+def interpret(machine: Machine, request: Request) -> str | None:
+    """Interpret the entry module; why it stopped early, or None."""
+    depth, collecting = sys.getrecursionlimit(), gc.isenabled()
+    sys.setrecursionlimit(max(depth, _HOST_DEPTH))
+    # the collector would free cycles at moments that have nothing to do with the script
+    gc.disable()
+    try:
+        return _walk(machine, request)
+    finally:
+        sys.setrecursionlimit(depth)
+        if collecting:
+            gc.enable()
+
+
+def _walk(machine: Machine, request: Request) -> str | None:
+    entry = request.entry
+    data = machine.sources.read(entry)
+    if data is None:
+        machine.findings.gap("the entry script", Where(entry, 1), "the file is not in the bundle")
+        return f"{entry} is not in the bundle"
+    folder = entry.rpartition("/")[0]
+    machine.importer.roots = [folder, ""] if folder else [""]
+    try:
+        machine.importer.run(entry.rpartition("/")[2].removesuffix(".py"), entry, data, main=True)
+    except Raised as raised:
+        error = raised.value
+    except BudgetExceeded as exceeded:
+        reason = str(exceeded)
+        machine.findings.gap("the rest of the script", machine.last_where, reason)
+        return reason
+    except RecursionError:
+        reason = "calls or expressions nested too deeply"
+        machine.findings.gap("the rest of the script", machine.last_where, reason)
+        return reason
+    else:
+        return None
+    if error.cls.name == "SystemExit":
+        return None
+    reason = f"the script raises {machine.describe(error)}"
+    machine.findings.gap("the rest of the script", machine.last_where, reason)
+    return reason
+
+
+_FRAMEWORKS = (("paddle", "paddlepaddle"), ("torch", "pytorch"))
+
+
+def detect_framework(request: Request, sources: Sources) -> str | None:
+    """A first guess from the entry's text, so that the engine starts with the right rules; imports settle it."""
+    declared = request.declared.get("framework")
+    text = (sources.read(request.entry) or b"")[:200_000]
+    for word, name in _FRAMEWORKS:
+        if f"import {word}".encode() in text or f"from {word}".encode() in text:
+            return name
+    for word, name in (("paddlenlp", "paddlepaddle"), ("paddleformers", "paddlepaddle"), ("transformers", "pytorch"),
+                       ("lightning", "pytorch"), ("torchvision", "pytorch"), ("timm", "pytorch")):  # fmt: skip
+        if word.encode() in text:
+            return name
+    return str(declared) if declared else None
