@@ -31,10 +31,14 @@ def spec_of(kind: Kind, *, price_per_hour: float | None = None, memory_bytes: in
     )
 
 
-def spec_named(name: str, *, memory_bytes: int | None = None) -> DeviceSpec | None:
+def spec_named(
+    name: str, *, memory_bytes: int | None = None, price_per_hour: float | None = None
+) -> DeviceSpec | None:
     """The kind that ``name`` means (aliases and spelling as the catalogue accepts them), or None when there is none."""
     kind = find_kind(name, memory_bytes=memory_bytes)
-    return None if kind is None else spec_of(kind)
+    if kind is None:
+        return None
+    return spec_of(kind, memory_bytes=memory_bytes, price_per_hour=price_per_hour)
 
 
 def catalogue() -> list[DeviceSpec]:
