@@ -170,6 +170,7 @@ class LauncherProcess:
             "OARLOCK_NODE": NODE,
             "OARLOCK_DATA_DIR": str(self.folder),
             "OARLOCK_RUN_GRACE_SECONDS": "2",
+            "OARLOCK_SIMULATED_LONGEST_SECONDS": "1",
             "OARLOCK_LOG_FORMAT": "console",
             "SECRET_OF_THE_LAUNCHER": "leaked",
             **self.extra,

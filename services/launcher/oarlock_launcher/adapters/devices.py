@@ -31,7 +31,7 @@ class ProbedDevices:
 
 
 def described(grants: Sequence[DeviceGrant]) -> list[Device]:
-    """Devices as the placement describes them, for what is only shown (simulated runs)."""
+    """Devices as the placement describes them, as if they were real: for the line that is shown of a simulated run."""
     return [
         Device(
             uid=grant.uid,
@@ -40,7 +40,6 @@ def described(grants: Sequence[DeviceGrant]) -> list[Device]:
             kind=find_kind(grant.kind),
             total_bytes=None,
             index=grant.index,
-            simulated=grant.simulated,
         )
         for grant in grants
     ]

@@ -61,7 +61,7 @@ def _placed(state: SiteState, event: on.Placed, now: float) -> Decision:
         return _refuse(state, run, f"the task is {event.final}")
     if event.newer_attempt is not None:
         return _refuse(state, run, f"attempt {event.newer_attempt} of the task has been placed since")
-    verdict = judge(run, state.runs.values(), event.unheld)
+    verdict = judge(run, (other for other in state.runs.values() if other.outcome != "refused"), event.unheld)
     if verdict.refusal is not None:
         return _refuse(state, run, verdict.refusal)
     if verdict.superseded:
