@@ -34,7 +34,7 @@ def explain(
     trace: Annotated[bool, typer.Option("--trace", help="also show the path the reader took")] = False,
     format: FormatOption = Format.table,
 ) -> None:
-    """Read a script without running it: the model, its memory and time, with evidence. Exit 1 when --gpu is too small."""
+    """Read a script without running it: its model, memory and time, with evidence. Exit 1 when --gpu is too small."""
     from oarlock.local import UnknownDevice, explain_path
 
     try:
