@@ -40,6 +40,7 @@ PUBLISH_TIMEOUT_SECONDS = 15.0
 
 REQUEST_TIMEOUT_SECONDS = 5.0
 _ATTEMPT_SECONDS = 3.0
+_ENSURE_SECONDS = 10.0
 _RETRY_PAUSE_SECONDS = 0.1
 _RECONNECT_WAIT_SECONDS = 0.2
 _PING_SECONDS = 10
@@ -65,6 +66,7 @@ class Bus:
         self.closed = asyncio.Event()
         """Set when the connection is over for good."""
         self._denials: set[str] = set()
+        self._asking: set[asyncio.Timeout] = set()
         self._on_reconnect: set[Callable[[], None]] = set()
 
     @classmethod
@@ -188,7 +190,20 @@ class Bus:
             BusUnavailable: the server did not answer, or has no JetStream.
             PermanentError: the server refuses (no room, no permission).
         """
-        await provision(self.jetstream, self.subjects)
+        try:
+            async with self.until_reconnected(_ENSURE_SECONDS):
+                await provision(self.jetstream, self.subjects)
+        except (BusUnavailable, TimeoutError) as error:
+            if any(subject.startswith("$JS.API.STREAM.") for subject in self._denials):
+                self._denials = {s for s in self._denials if not s.startswith("$JS.API.STREAM.")}
+                raise BusUnavailable(
+                    "streams are missing or outdated, and this user may not make them",
+                    2.0,
+                    fix="run `python -m oarlock_runtime ensure` as the administrator's user",
+                ) from error
+            if isinstance(error, TimeoutError):
+                raise BusUnavailable("setting up streams was interrupted", 1.0) from error
+            raise
 
     async def publish(
         self,
@@ -224,9 +239,10 @@ class Bus:
         cause: BaseException | None = None
         while (left := deadline - asyncio.get_running_loop().time()) > 0:
             try:
-                ack = await self.jetstream.publish(
-                    subject, data, timeout=min(_ATTEMPT_SECONDS, left), headers=dict(all_headers)
-                )
+                async with self.until_reconnected(min(_ATTEMPT_SECONDS, left)):
+                    ack = await self.jetstream.publish(
+                        subject, data, timeout=_ATTEMPT_SECONDS, headers=dict(all_headers)
+                    )
                 return int(ack.seq)
             except nats.js.errors.NoStreamResponseError as error:
                 cause = error
@@ -384,7 +400,7 @@ class Bus:
     @property
     def bundles(self) -> BundleStore:
         """The object store for code bundles."""
-        return BundleStore(self.jetstream, bucket_name(self.subjects, "bundles"))
+        return BundleStore(self, bucket_name(self.subjects, "bundles"))
 
     async def flush(self, timeout_seconds: float = _DRAIN_SECONDS) -> None:
         """Wait until the server has everything sent so far; gives up quietly after the time-out."""
@@ -412,6 +428,16 @@ class Bus:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    @contextlib.asynccontextmanager
+    async def until_reconnected(self, seconds: float) -> AsyncGenerator[None, None]:
+        """A time-out that also strikes on a reconnection: what was asked on the old connection is never answered."""
+        async with asyncio.timeout(seconds) as scope:
+            self._asking.add(scope)
+            try:
+                yield
+            finally:
+                self._asking.discard(scope)
+
     def _denied(self, subject: str) -> bool:
         """Whether the server has refused this subject since we last asked; bounded memory."""
         denied = subject in self._denials
@@ -423,6 +449,8 @@ class Bus:
     async def _reconnected(self) -> None:
         self.reconnect_count += 1
         log.info("bus reconnected", count=self.reconnect_count)
+        for scope in list(self._asking):
+            scope.reschedule(asyncio.get_running_loop().time())
         for callback in list(self._on_reconnect):
             callback()
 

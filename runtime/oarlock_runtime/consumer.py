@@ -41,8 +41,9 @@ Handler = Callable[[M, Context], Awaitable[Any]]
 OnInvalid = Callable[[BusMessage, InvalidPayload, Context], Awaitable[Any]]
 
 _RETRY_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
-_DEAD_LETTER_RETRY_SECONDS = 5.0
+_DEAD_LETTER_RETRY_SECONDS = 2.0
 _STANDING_SECONDS = 15.0
+_SETUP_SECONDS = 10.0
 _CANCEL_SECONDS = 2.0
 
 log = get_logger("consumer")
@@ -142,7 +143,8 @@ class Consumer(Generic[M]):
         return self._trouble
 
     def start(self) -> None:
-        """Begin."""
+        """Begin; also again after :meth:`stop`."""
+        self._stopping = False
         count = self._options.concurrency
         shared: asyncio.Queue[int] = asyncio.Queue()
         self._lanes = [asyncio.Queue() for _ in range(count)] if self._options.order_by else [shared] * count
@@ -187,7 +189,8 @@ class Consumer(Generic[M]):
         failures = 0
         while not self._stopping:
             try:
-                await self._ensure_consumer()
+                async with self._bus.until_reconnected(_SETUP_SECONDS):
+                    await self._ensure_consumer()
                 self._trouble = None
                 failures = 0
                 await self._pull_once()

@@ -28,8 +28,10 @@ REASON = "Oarlock-Dead"
 RETRY_OF = "Oarlock-Retry-Of"
 _TRACEBACK_MAX_LENGTH = 4000
 _MESSAGE_MAX_LENGTH = 2000
+_FIX_MAX_LENGTH = 500
 _FAULTS_MAX = 20
 _REASON_MAX_BYTES = 32 * 1024
+_HEADERS_MAX_BYTES = 24 * 1024
 # Headers that belong to one publish and must not be repeated by the next.
 _OF_ONE_PUBLISH = {MSG_ID, "ce-id", "ce-time", REASON, RETRY_OF}
 
@@ -102,7 +104,7 @@ def reason_for(message: BusMessage, error: BaseException, *, service: str, consu
         delivery_count=message.delivery_count or 1,
         error=type(error).__name__,
         message=(error.message if isinstance(error, OarlockError) else str(error))[:_MESSAGE_MAX_LENGTH],
-        fix=error.fix if isinstance(error, OarlockError) else None,
+        fix=error.fix[:_FIX_MAX_LENGTH] if isinstance(error, OarlockError) and error.fix else None,
         faults=tuple({"path": f["path"][:200], "message": f["message"][:200]} for f in faults),
         traceback=text[-_TRACEBACK_MAX_LENGTH:],
         time=datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -115,10 +117,23 @@ async def bury(bus: Bus, message: BusMessage, reason: Reason) -> None:
     Raises:
         BusUnavailable, PermanentError: it could not be stored; the message must then not be terminated.
     """
-    headers = {k: v for k, v in message.headers.items() if k not in {MSG_ID, "ce-id", REASON}}
+    headers = _kept_headers(message.headers)
     headers[REASON] = _as_header(reason)
     identity = f"dead:{reason.consumer}:{message.subject}:{message.sequence}:{reason.message_id}"
     await bus.publish(bus.subjects.dead(reason.service), message.data, msg_id=identity, headers=headers)
+
+
+def _kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The original headers as far as there is room: the server stores at most 64 KiB of headers with a message."""
+    kept: dict[str, str] = {}
+    room = _HEADERS_MAX_BYTES
+    for key, value in headers.items():
+        if key in {MSG_ID, "ce-id", REASON}:
+            continue
+        room -= len(f"{key}: {value}\r\n".encode())
+        if room >= 0:
+            kept[key] = value
+    return kept
 
 
 def _as_header(reason: Reason) -> str:

@@ -20,8 +20,9 @@ from nats.js import api
 from pydantic import BaseModel
 
 from oarlock_runtime.errors import BusUnavailable, Contended, InvalidName, PermanentError, StaleRevision
-from oarlock_runtime.messages import decode, decode_json, encode
+from oarlock_runtime.messages import check_size, decode, decode_json, encode
 from oarlock_runtime.ordered import read_ordered
+from oarlock_runtime.topology import MESSAGE_MAX_BYTES
 
 if TYPE_CHECKING:
     from oarlock_runtime.bus import Bus
@@ -37,6 +38,8 @@ CHANGE_ATTEMPTS: Final = 64
 _PAUSE_FIRST_SECONDS = 0.001
 _PAUSE_MAX_SECONDS = 0.05
 _SERVER_TIMEOUT_SECONDS = 5.0
+_READ_SECONDS = 5.0
+_READ_PAUSE_SECONDS = 0.1
 
 
 class _Delete:
@@ -236,12 +239,18 @@ class Bucket(Generic[V]):
 
     async def _last(self, key: str) -> api.RawStreamMsg | None:
         subject = self._subject(key)
-        try:
-            return await self._bus.jetstream.get_msg(self._stream, subject=subject, direct=True)
-        except nats.js.errors.NotFoundError:
-            return None
-        except (nats.errors.Error, TimeoutError) as error:
-            raise BusUnavailable(f"bucket {self.name} does not answer: {error}") from error
+        deadline = asyncio.get_running_loop().time() + _READ_SECONDS
+        while True:
+            try:
+                async with self._bus.until_reconnected(_SERVER_TIMEOUT_SECONDS):
+                    return await self._bus.jetstream.get_msg(self._stream, subject=subject, direct=True)
+            except nats.js.errors.NotFoundError:
+                return None
+            except (nats.errors.Error, TimeoutError) as error:
+                # Reading again is harmless, and a server that restarts is back within a second.
+                if asyncio.get_running_loop().time() >= deadline or self._bus.closed.is_set():
+                    raise BusUnavailable(f"bucket {self.name} does not answer: {error!r}") from error
+                await asyncio.sleep(_READ_PAUSE_SECONDS)
 
     async def _write(self, key: str, value: V, revision: int | None, ttl_seconds: float | None) -> int:
         headers: dict[str, str] = {}
@@ -254,9 +263,11 @@ class Bucket(Generic[V]):
     async def _publish(self, key: str, data: bytes, headers: dict[str, str], expected: int) -> int:
         # Not repeated on a time-out: whether the first one happened is for the caller to find out by reading.
         try:
-            ack = await self._bus.jetstream.publish(
-                self._subject(key), data, timeout=_SERVER_TIMEOUT_SECONDS, headers=dict(headers)
-            )
+            check_size(headers, data, MESSAGE_MAX_BYTES)
+            async with self._bus.until_reconnected(_SERVER_TIMEOUT_SECONDS):
+                ack = await self._bus.jetstream.publish(
+                    self._subject(key), data, timeout=_SERVER_TIMEOUT_SECONDS, headers=dict(headers)
+                )
             return int(ack.seq)
         except nats.js.errors.APIError as error:
             if error.err_code in _WRONG_LAST_SEQUENCE:

@@ -47,15 +47,37 @@ def configure_logging(
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        logger_factory=_to_stderr,
         cache_logger_on_first_use=False,
     )
     structlog.contextvars.bind_contextvars(service=service)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
 
 
+def _to_stderr(*_: Any) -> structlog.PrintLogger:
+    # Looked up at each use, as whoever runs us may replace it.
+    return structlog.PrintLogger(sys.stderr)
+
+
 def get_logger(name: str | None = None) -> structlog.stdlib.BoundLogger:
-    """A logger: ``log.info("event in words", key=value)``."""
+    """A logger: ``log.info("event in words", key=value)``.
+
+    In a process that never calls :func:`configure_logging` (a command, a notebook), warnings go to standard error and
+    standard output stays the program's own.
+    """
+    if not structlog.is_configured():
+        structlog.configure(
+            processors=[
+                structlog.contextvars.merge_contextvars,
+                structlog.processors.add_log_level,
+                structlog.processors.format_exc_info,
+                redact,
+                structlog.dev.ConsoleRenderer(colors=False),
+            ],
+            wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+            logger_factory=_to_stderr,
+            cache_logger_on_first_use=False,
+        )
     logger = structlog.get_logger(component=name) if name else structlog.get_logger()
     return cast("structlog.stdlib.BoundLogger", logger)
 

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
+from typing import TYPE_CHECKING
 
 import nats.errors
 import nats.js.errors
-from nats.js import JetStreamContext
 from nats.js.object_store import ObjectStore
 
 from oarlock_runtime.errors import BusUnavailable, InvalidName, PayloadTooLarge, PermanentError
+from oarlock_runtime.ordered import read_ordered
+
+if TYPE_CHECKING:
+    from oarlock_runtime.bus import Bus
 
 BUNDLE_MAX_BYTES = 64 * 1024 * 1024
 """Largest bundle taken. Code, not data sets: those are mounted."""
 
+_GET_SECONDS = 60.0
 _DIGEST = re.compile(r"sha256-[0-9a-f]{64}")
 
 
 class BundleStore:
     """Put and get by digest: the same bundle is stored once, and what is got is what was put."""
 
-    def __init__(self, jetstream: JetStreamContext, name: str) -> None:
-        self._store = ObjectStore(name=name, stream=f"OBJ_{name}", js=jetstream)
+    def __init__(self, bus: Bus, name: str) -> None:
+        self._bus = bus
+        self._name = name
+        self._stream = f"OBJ_{name}"
+        self._store = ObjectStore(name=name, stream=self._stream, js=bus.jetstream)
 
     async def put(self, data: bytes, *, max_bytes: int = BUNDLE_MAX_BYTES) -> str:
         """Store and return the key, ``sha256-`` and 64 hexadecimal digits. Storing it again changes nothing.
@@ -70,12 +79,31 @@ class BundleStore:
         if size > max_bytes:
             raise PayloadTooLarge(f"bundle {key} has {size} bytes, over the limit of {max_bytes}")
         try:
-            data = bytes((await self._store.get(key)).data or b"")
+            info = await self._store.get_info(key)
+            data = await self._chunks(str(info.nuid), size) if size else b""
         except (nats.errors.Error, TimeoutError) as error:
-            raise BusUnavailable(f"the bundle store does not answer: {error}") from error
+            raise BusUnavailable(f"the bundle store does not answer: {error!r}") from error
         if digest(data) != key:
             raise PermanentError(f"bundle {key} is damaged: its digest is {digest(data)}")
         return data
+
+    async def _chunks(self, nuid: str, size: int) -> bytes:
+        """The pieces in order, until ``size`` bytes are there.
+
+        Not the client's own ``get``: it waits for ever when the server goes away in between.
+        """
+        data = bytearray()
+        reader = read_ordered(self._bus, self._stream, [f"$O.{self._name}.C.{nuid}"], start="all")
+        try:
+            async with asyncio.timeout(_GET_SECONDS):
+                async for message in reader:
+                    if message is not None:
+                        data += message.data
+                    if len(data) >= size:
+                        break
+        finally:
+            await reader.aclose()
+        return bytes(data)
 
     async def delete(self, key: str) -> None:
         """Remove; removing what is not there is no error."""
