@@ -3,12 +3,49 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 DISTS  := schemas accelerators runtime services/profiler services/matcher services/launcher services/telemetry services/gateway client
 STAMP  := $(VENV)/.installed
+CODE   := $(DISTS) tests benchmarks examples
 
-.PHONY: install demo up test check bench clean
+.PHONY: install demo up test check format bench schemas clean help
+help:
+	@echo "make install | demo | up | test | test-<service> | check | format | bench | schemas | clean"
+
 install: $(STAMP)
 
 $(STAMP): pyproject.toml $(DISTS:%=%/pyproject.toml)
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Oarlock needs Python 3.11 or newer; this is " + sys.version.split()[0])'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet $(DISTS:%=--editable ./%) --group dev
-	touch $@
+	@touch $@
+
+demo: install
+	$(BIN)/python examples/demo.py
+
+up: install
+	$(BIN)/oarlock up
+
+test: install
+	$(BIN)/python -m pytest
+
+test-%: install
+	$(BIN)/python -m pytest tests/$*
+
+check: install
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy $(DISTS) tests
+	$(BIN)/lint-imports
+	$(BIN)/python -m oarlock_schemas.export schemas/json --check
+
+format: install
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
+
+schemas: install
+	$(BIN)/python -m oarlock_schemas.export schemas/json
+
+bench: install
+	for script in benchmarks/*/run.py; do $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
