@@ -63,7 +63,8 @@ async def learned(client: AsyncClient, task_id: str) -> str:
             async for message in client.bus.watch(client.bus.subjects.estimator_recalibrated(), start="all"):
                 body = message.json()
                 if body["task_id"] == task_id:
-                    return f"factor {body['factor_before']:.3f} → {body['factor_after']:.3f} after {body['observations']} run(s)"
+                    moved = f"factor {body['factor_before']:.3f} → {body['factor_after']:.3f}"
+                    return f"{moved} after {body['observations']} run(s)"
     except TimeoutError:
         pass
     return ""
@@ -117,7 +118,9 @@ def main() -> int:
     """Start, show, stop."""
     console, began = render.console(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="oarlock-demo-") as folder:
-        up = Up(Path(folder), fleet=FLEET, environment={"OARLOCK_SIMULATED_SECONDS": "2"}, tell=lambda _line: None)
+        up = Up(
+            Path(folder), fleet=FLEET, environment={"OARLOCK_SIMULATED_LONGEST_SECONDS": "2"}, tell=lambda _line: None
+        )
         console.print("starting NATS and five services on free ports …")
         up.start()
         try:

@@ -126,7 +126,7 @@ class Up:
             "OARLOCK_NATS_URL": server.url,
             "OARLOCK_NATS_TOKEN": server.token,
             "OARLOCK_HTTP_PORT": str(port),
-            "OARLOCK_DATA_DIR": str(self.data),
+            "OARLOCK_DATA_DIR": str(self.data / name),
             "OARLOCK_LOG_FORMAT": "json",
             "PYTHONUNBUFFERED": "1",
             **self.environment,
