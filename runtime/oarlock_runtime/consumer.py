@@ -13,7 +13,7 @@ import nats.js.errors
 import structlog
 from nats.aio.msg import Msg
 from nats.js import api
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import SpanKind, Status, StatusCode
 from pydantic import BaseModel
 
 from oarlock_runtime.bus import Bus
@@ -338,6 +338,7 @@ class Consumer(Generic[M]):
             error = await self._run_handler(message, context)
             if error is not None:
                 span.record_exception(error)
+                span.set_status(Status(StatusCode.ERROR, str(error)[:500]))
             await self._conclude(sequence, held, error, context)
 
     async def _run_handler(self, message: BusMessage, context: Context) -> Exception | None:

@@ -5,22 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
+
 from oarlock_runtime import BusMessage, Context
-from pydantic import BaseModel
+
+Behaviour = Callable[[Any, Context], Awaitable[None]]
 
 
-class Event(BaseModel):
-    """The body used throughout."""
-
-    n: int
-
-
-Behaviour = Callable[[Event, Context], Awaitable[None]]
-
-
-async def _nothing(event: Event, context: Context) -> None:
+async def _nothing(event: Any, context: Context) -> None:
     """Handled at once."""
 
 
@@ -32,7 +26,7 @@ class Recorder:
     calls: asyncio.Queue[tuple[int, int]] = field(default_factory=asyncio.Queue)
     messages: list[BusMessage] = field(default_factory=list)
 
-    async def __call__(self, event: Event, context: Context) -> None:
+    async def __call__(self, event: Any, context: Context) -> None:
         self.messages.append(context.message)
         self.calls.put_nowait((event.n, context.delivery_count))
         await self.behave(event, context)

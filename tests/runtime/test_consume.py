@@ -6,6 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
+from pydantic import BaseModel
+
 from oarlock_runtime import (
     Bus,
     BusMessage,
@@ -16,7 +18,6 @@ from oarlock_runtime import (
     Service,
     TemporaryError,
 )
-from pydantic import BaseModel
 
 if TYPE_CHECKING:
     from tests.runtime.conftest import Recorder
@@ -30,6 +31,18 @@ def service(bus: Bus, recorder: Recorder, **options: object) -> Service:
     svc = Service(bus, "profiler")
     svc.consume("profiler", bus.subjects.all_submitted(), Event, recorder, **options)  # type: ignore[arg-type]
     return svc
+
+
+async def consumer_exists(bus: Bus) -> None:
+    """Until the consumer has been made, as the server's own advisory says."""
+    made = asyncio.Event()
+
+    async def note(_: BusMessage) -> None:
+        made.set()
+
+    await bus.subscribe("$JS.EVENT.ADVISORY.CONSUMER.CREATED.oarlock_TASKS.profiler", note)
+    async with asyncio.timeout(10):
+        await made.wait()
 
 
 async def acknowledged(bus: Bus, durable: str = "profiler") -> tuple[int, int]:
@@ -56,10 +69,8 @@ async def test_what_was_published_before_the_first_start_is_handled(bus: Bus, re
 
 async def test_from_start_false_begins_with_what_comes(bus: Bus, recorder: Recorder) -> None:
     await bus.publish(bus.subjects.submitted(), Event(n=1))
-    svc = service(bus, recorder, from_start=False)
-    async with svc:
-        while svc.troubles():
-            await asyncio.sleep(0)
+    async with service(bus, recorder, from_start=False):
+        await consumer_exists(bus)
         await bus.publish(bus.subjects.submitted(), Event(n=2))
         assert await recorder.next() == (2, 1)
 
@@ -148,8 +159,8 @@ async def test_an_effect_published_twice_is_one_event(bus: Bus, recorder: Record
         await bus.publish(bus.subjects.submitted("end"), Event(n=2))
         await recorder.next()
     effects = [m async for m in _all(bus, bus.subjects.profiled())]
-    assert [m.json() for m in effects if m.json()["attempt"] == 1 or m.json()["attempt"] == 2][0] == {"attempt": 1}
-    assert len({m.message_id for m in effects}) == len(effects) == 2
+    # One event of the first cause, as its first delivery published it; the other is of the message "end".
+    assert [message.json() for message in effects] == [{"attempt": 1}, {"attempt": 1}]
 
 
 async def _all(bus: Bus, subject: str):  # type: ignore[no-untyped-def]

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from oarlock_runtime import Bus, EmbeddedServer, EmbeddedServerError, PermanentError
 
 
@@ -36,7 +37,7 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
 def test_a_bad_configuration_is_quoted(tmp_path: Path) -> None:
     bad = tmp_path / "bad.conf"
     bad.write_text("jetstream { store_dir: \n")
-    with pytest.raises(EmbeddedServerError, match="ended while starting: .*Parse error on line 2"):
+    with pytest.raises(EmbeddedServerError, match=r"ended while starting: .*Parse error on line 2"):
         EmbeddedServer(tmp_path / "data", config=bad).start()
 
 

@@ -8,10 +8,11 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from nats.js.errors import NotFoundError
 import pytest
-from oarlock_runtime import Bus, BusUnavailable, Context, DeadLetters, EmbeddedServer, PermanentError, Service
+from nats.js.errors import NotFoundError
 from pydantic import BaseModel
+
+from oarlock_runtime import Bus, BusUnavailable, Context, DeadLetters, EmbeddedServer, PermanentError, Service
 
 if TYPE_CHECKING:
     from tests.runtime.conftest import Recorder
@@ -31,7 +32,7 @@ async def test_the_server_is_killed_and_started_again(nats: EmbeddedServer, bus:
     async with service(bus, recorder, ack_wait_seconds=2):
         for round_number in range(3):
             await bus.publish(bus.subjects.submitted(), Event(n=round_number))
-            # A kill may take an acknowledgement along: then an earlier one comes again, which is what idempotent is for.
+            # A kill may take an acknowledgement along; then an earlier one comes again.
             while (await recorder.next())[0] != round_number:
                 pass
             nats.kill()
@@ -57,7 +58,7 @@ async def test_a_publish_during_the_outage_arrives_once(nats: EmbeddedServer, bu
 
 async def test_a_publish_without_a_server_ends_in_time(nats: EmbeddedServer, bus: Bus) -> None:
     nats.kill()
-    with pytest.raises(BusUnavailable, match="not acknowledged within 0.5 s"):
+    with pytest.raises(BusUnavailable, match=r"not acknowledged within 0\.5 s"):
         await bus.publish(bus.subjects.submitted(), Event(n=1), timeout_seconds=0.5)
     async with asyncio.timeout(6):
         await bus.close()

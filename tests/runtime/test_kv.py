@@ -7,6 +7,8 @@ import subprocess
 import sys
 
 import pytest
+from pydantic import BaseModel
+
 from oarlock_runtime import (
     DELETE,
     Bus,
@@ -16,7 +18,6 @@ from oarlock_runtime import (
     InvalidPayload,
     StaleRevision,
 )
-from pydantic import BaseModel
 
 
 class Counter(BaseModel):
@@ -86,7 +87,7 @@ async def test_change_leaves_creates_changes_and_deletes(bus: Bus) -> None:
         assert entry.value.count == expected
     unchanged = await tasks.change("k", lambda _: None)
     assert unchanged is not None
-    assert unchanged.revision == entry.revision
+    assert unchanged.revision == (entry.revision if entry else None)
     assert await tasks.change("k", lambda _: DELETE) is None
     again = await tasks.change("k", increment)
     assert again is not None
@@ -180,7 +181,7 @@ asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
 async def test_two_processes_lose_no_update(nats: EmbeddedServer, bus: Bus) -> None:
     rounds = 300
     racers = [
-        subprocess.Popen(
+        subprocess.Popen(  # noqa: ASYNC220
             [sys.executable, "-c", RACER, nats.url, nats.token or "", str(rounds)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from oarlock_runtime import ANY, InvalidName, Subjects, escape_token, token, unescape_token
 from oarlock_runtime.topology import stream_of
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from oarlock_runtime import BusUnavailable, InvalidPayload, PermanentError, TemporaryError
 from oarlock_runtime.verdict import Ack, Bury, GiveBack, judge, kills_its_handler
 
