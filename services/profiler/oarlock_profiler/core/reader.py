@@ -44,6 +44,7 @@ def read(
     tensors = engine(trace, framework, findings)
     machine = Machine(request, sources, tensors, findings, Budget(limits or Limits(), clock))
     tensors.locate = lambda: machine.where
+    machine.state.update(world_size=max(1, request.world_size), declared=dict(request.declared))
     stopped = interpret(machine, request)
     return summarise(machine, framework, stopped)
 

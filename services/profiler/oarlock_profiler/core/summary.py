@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oarlock_profiler.core.engine.trace import Trace
 from oarlock_profiler.core.interpreter.machine import Machine
+from oarlock_profiler.core.overlays.training_notes import fill
 from oarlock_profiler.core.reading import Reading
 
 
@@ -30,6 +31,7 @@ def summarise(machine: Machine, framework: str | None, stopped: str | None) -> R
         reading.steps_per_epoch = loops[0][1]
         if len(loops) > 1:
             reading.epochs = loops[1][1]
+    fill(reading, machine.state, machine.engine)
     return reading
 
 

@@ -15,7 +15,7 @@ from oarlock_profiler.core.interpreter.frames import Frame
 from oarlock_profiler.core.interpreter.mangling import mangle
 from oarlock_profiler.core.interpreter.source_text import decode
 from oarlock_profiler.core.interpreter.values import MISSING, Module, Unknown, Value
-from oarlock_profiler.core.overlays import load, registry, source_is_preferred
+from oarlock_profiler.core.overlays import library, load, registry, source_is_preferred
 
 if TYPE_CHECKING:
     from oarlock_profiler.core.interpreter.machine import Machine
@@ -58,7 +58,7 @@ class Importer:
             return self._from_bundle(name, path)
         top = name.partition(".")[0]
         load(top)
-        if source_is_preferred(name) and name not in self._missing:
+        if source_is_preferred(name) and not registry.is_package(name) and name not in self._missing:
             found = self._from_library(name)
             if found is not MISSING:
                 return found
@@ -82,6 +82,12 @@ class Importer:
             return self.modules[full]
         if registry.is_package(full):
             return self._find(full)
+        home = library.HOMES.get(full)
+        if home is not None:
+            written = self._from_library(home)
+            return self.attribute(written, attribute) if isinstance(written, Module) else MISSING
+        if library.source(full) is not None:
+            return self._from_library(full)
         if name in self._missing or not source_is_preferred(full):
             return MISSING
         source = self._from_library(name, alias=f"{name} (source)")
@@ -140,7 +146,7 @@ class Importer:
             return self.modules[key]
         if name in self._missing:
             return MISSING
-        found = self.machine.sources.library(name)
+        found = self.machine.sources.library(name) or library.source(name)
         if found is None:
             self._missing.add(name)
             return MISSING

@@ -13,6 +13,8 @@ from oarlock_profiler.core.overlays.elementwise import binary
 from oarlock_profiler.core.overlays.linear_algebra import matmul
 from oarlock_profiler.core.overlays.shaping import permute, transpose
 
+LIBRARIES = ("torch", "paddle")
+
 
 def fused(context: Context, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, heads_axis: int) -> Tensor:
     """Flash or memory-efficient attention: keeps q, k, v, the output and one log-sum-exp a row.

@@ -10,6 +10,8 @@ from oarlock_profiler.core.interpreter.values import Context, Value
 from oarlock_profiler.core.overlays.calling import engine_of, integer, integers, operator, repeat, tensor
 from oarlock_profiler.core.overlays.elementwise import binary
 
+LIBRARIES = ("torch", "paddle", "torchvision")
+
 Pads = list[tuple[int, int]]
 
 

@@ -22,6 +22,8 @@ from oarlock_profiler.core.overlays.calling import (
 from oarlock_profiler.core.overlays.devices import moved, place_of
 from oarlock_profiler.core.overlays.elementwise import cast
 
+LIBRARIES = ("torch", "paddle")
+
 KNOWN_LIMIT = 4096
 """Contents longer than this are not kept."""
 
@@ -260,7 +262,7 @@ def from_numpy(context: Context, data: Value, *args: Value, **kwargs: Value) -> 
 
 
 for _cls, _dtype in (
-    ("Tensor", "float32"), ("FloatTensor", "float32"), ("DoubleTensor", "float64"), ("HalfTensor", "float16"), ("LongTensor", "int64"),
+    ("FloatTensor", "float32"), ("DoubleTensor", "float64"), ("HalfTensor", "float16"), ("LongTensor", "int64"),
     ("IntTensor", "int32"), ("ShortTensor", "int16"), ("ByteTensor", "uint8"), ("CharTensor", "int8"), ("BoolTensor", "bool"),
     ("BFloat16Tensor", "bfloat16"),
 ):  # fmt: skip
@@ -274,7 +276,7 @@ for _cls, _dtype in (
         return cast(context, from_data(context, args[0], None, {}, alias=True), _dtype)
 
     _construct.__name__ = _cls
-    operator([f"torch.{_cls}", *([f"torch.cuda.{_cls}"] if _cls != "Tensor" else [])], rename={})(_construct)
+    operator([f"torch.{_cls}", f"torch.cuda.{_cls}"], rename={})(_construct)
 
 
 @operator(["torch.complex", "paddle.complex"], rename={})

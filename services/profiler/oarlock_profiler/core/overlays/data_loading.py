@@ -24,6 +24,8 @@ from oarlock_profiler.core.overlays.registry import entry, native_class, registe
 from oarlock_profiler.core.overlays.samples import collate, materialise, specs, template
 from oarlock_profiler.core.overlays.training_notes import Batch, notes
 
+LIBRARIES = ("torch", "paddle", "torchdata")
+
 MOST_BATCHES = 400
 """Batches one walk over a loader gives at most while the script accumulates towards a step."""
 WITHOUT_BACKWARD = 2

@@ -12,6 +12,8 @@ from oarlock_profiler.core.interpreter.values import Context, HostObject, Instan
 from oarlock_profiler.core.overlays.numpy_arrays import NdArray
 from oarlock_profiler.core.overlays.registry import entry, native_class, register
 
+LIBRARIES = ("torch", "paddle")
+
 EMPTY_INDEX = 0
 
 

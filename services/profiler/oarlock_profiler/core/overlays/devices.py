@@ -10,6 +10,8 @@ from oarlock_profiler.core.interpreter.values import MISSING, Context, HostObjec
 from oarlock_profiler.core.overlays.calling import DType, dtype_name, engine_of, operator
 from oarlock_profiler.core.overlays.registry import register
 
+LIBRARIES = ("torch", "paddle")
+
 ACCELERATORS = frozenset({
     "cuda", "gpu", "npu", "xpu", "mlu", "musa", "hip", "dcu", "gcu", "intel_hpu", "hpu", "mps", "iluvatar_gpu", "metax_gpu", "custom",
     "sdaa", "xla", "tpu", "privateuseone",

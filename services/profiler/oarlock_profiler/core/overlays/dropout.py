@@ -9,6 +9,8 @@ from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import Context, Value
 from oarlock_profiler.core.overlays.calling import engine_of, integers, operator, tensor
 
+LIBRARIES = ("torch", "paddle")
+
 
 def dropout(context: Context, input: Value, p: Value, training: bool, inplace: bool = False, axis: Value = None) -> Tensor:
     """Random zeros; the tensor itself when nothing is dropped."""

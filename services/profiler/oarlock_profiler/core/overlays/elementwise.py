@@ -15,6 +15,8 @@ from oarlock_profiler.core.interpreter.values import Context, Native, Unknown, V
 from oarlock_profiler.core.overlays.calling import dtype_name, engine_of, guarded, names, operator, tensor
 from oarlock_profiler.core.overlays.registry import register
 
+LIBRARIES = ("torch", "paddle")
+
 # What backward needs, per framework: "in" keeps the input, "out" the output, "mask" one byte an element, "" nothing.
 UNARY: dict[str, tuple[str, str]] = {
     # name: (torch, paddle)

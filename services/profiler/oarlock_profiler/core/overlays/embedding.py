@@ -5,6 +5,8 @@ from __future__ import annotations
 from oarlock_profiler.core.interpreter.values import Context, Value
 from oarlock_profiler.core.overlays.calling import engine_of, operator, tensor
 
+LIBRARIES = ("torch", "paddle")
+
 
 @operator(["torch.nn.functional.embedding", "paddle.nn.functional.embedding"], rename={"x": "input"})
 def embedding(context: Context, input: Value, weight: Value, *args: Value, **kwargs: Value) -> Value:

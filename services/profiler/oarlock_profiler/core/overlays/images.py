@@ -10,6 +10,8 @@ from oarlock_profiler.core.overlays.numpy_arrays import NdArray, new
 from oarlock_profiler.core.overlays.numpy_creation import as_array
 from oarlock_profiler.core.overlays.registry import entry, native_class, register
 
+LIBRARIES = ("PIL", "cv2", "imageio", "skimage", "matplotlib", "torchvision", "paddle")
+
 CHANNELS = {"RGB": 3, "L": 1, "RGBA": 4, "1": 1, "CMYK": 4, "P": 1, "F": 1, "I": 1, "HSV": 3, "YCbCr": 3, "LA": 2}
 
 

@@ -12,6 +12,8 @@ from oarlock_profiler.core.overlays.calling import Unknowable, engine_of, intege
 from oarlock_profiler.core.overlays.reductions import named_pair
 from oarlock_profiler.core.overlays.shaping import part, strides_of, unsqueeze, view
 
+LIBRARIES = ("torch", "paddle")
+
 
 def _bound(value: Value, default: int, size: int) -> int:
     if value is None:

@@ -11,6 +11,8 @@ from oarlock_profiler.core.overlays.calling import Unknowable, engine_of, intege
 from oarlock_profiler.core.overlays.elementwise import binary
 from oarlock_profiler.core.overlays.shaping import is_contiguous, reshaped, view
 
+LIBRARIES = ("torch", "paddle")
+
 
 def product_flops(a: tuple[int, ...], b: tuple[int, ...], out: tuple[int, ...]) -> int:
     """``2·M·N·K`` of a batched product."""

@@ -13,6 +13,8 @@ from oarlock_profiler.core.interpreter.values import Context, Value
 from oarlock_profiler.core.overlays.calling import engine_of, integer, operator, tensor
 from oarlock_profiler.core.overlays.elementwise import binary, unary
 
+LIBRARIES = ("torch", "paddle")
+
 
 def _reduce(context: Context, loss: Tensor, reduction: Value) -> Tensor:
     """``mean`` (the default), ``sum`` or ``none``."""

@@ -10,6 +10,8 @@ from oarlock_profiler.core.interpreter.values import Context, Value
 from oarlock_profiler.core.overlays.calling import engine_of, integer, integers, operator, tensor
 from oarlock_profiler.core.overlays.convolution import channels_last
 
+LIBRARIES = ("torch", "paddle")
+
 STATISTIC = 4
 """Bytes of one kept mean or variance (float32 whatever the input)."""
 

@@ -91,13 +91,12 @@ def _hint(dtype: str) -> str:
 
 def trains_with_numpy(context: Context) -> bool:
     """Whether no framework is in use, so that arrays are the memory to be counted."""
-    return getattr(context.engine, "framework", None) not in ("torch", "paddle")
+    modules = getattr(getattr(context, "importer", None), "modules", {})
+    return "torch" not in modules and "paddle" not in modules
 
 
 class NdArray(HostObject):
     """``shape`` is None when it could not be known; ``data`` is a real array of the values when they are known."""
-
-    __slots__ = ("__weakref__", "data", "dtype", "shape", "storage", "value_range")
 
     def __init__(
         self, shape: shapes.Shape | None, dtype: str, storage: Storage | None = None, data: Any = None
@@ -209,7 +208,7 @@ class NdArray(HostObject):
         op = op[:-1] if inplace else op
         if not isinstance(other, NdArray | int | float | list | tuple | Unknown) and not _array_like(other):
             return MISSING
-        if inplace and isinstance(self.shape, tuple) and "float" in self.dtype:
+        if inplace and op in ("+", "-") and "float" in self.dtype:
             note_update(context, self)
         right = operand(context, other)
         if op == "@":
@@ -238,11 +237,30 @@ def new(context: Context, shape: shapes.Shape | None, dtype: str, *, op: str, da
     return NdArray(shape, dtype, storage, data)
 
 
+class NumpyNotes:
+    """What a script that trains with NumPy updates in place. An array updated again is a parameter; when the first of them
+    comes round again, a training step is over. ``inputs`` is what is multiplied with a parameter first."""
+
+    def __init__(self) -> None:
+        self.elements: dict[int, int] = {}
+        self.parameters: dict[int, int] = {}
+        self.first: int | None = None
+        self.inputs: tuple[shapes.Shape, str] | None = None
+
+
 def note_update(context: Context, array: NdArray) -> None:
-    """Remember an array that is updated in place: what a NumPy script trains."""
-    notes = context.state.setdefault("numpy", {})
-    if array.storage is not None and array.shape is not None:
-        notes.setdefault("updated", {})[array.storage.id] = math.prod(array.shape)
+    """Remember an array that is updated in place."""
+    if array.storage is None or array.shape is None:
+        return
+    notes: NumpyNotes = context.state.setdefault("numpy", NumpyNotes())
+    key = array.storage.id
+    if key not in notes.elements:
+        notes.elements[key] = math.prod(array.shape)
+        return
+    notes.parameters[key] = notes.elements[key]
+    if notes.first in (None, key):
+        notes.first = key
+        context.engine.training_step_done()
 
 
 def record(context: Context, name: str, dtype: str, flops: int, moved: int, *, matmul: bool = False) -> None:
@@ -341,6 +359,9 @@ def product(context: Context, left: Value, right: Value, *, rule: Any = shapes.m
         context.unknown(f"numpy: {error}")
         return NdArray(None, left.dtype)
     dtype = shapes.promote(left.dtype, right.dtype)
+    seen: NumpyNotes | None = context.state.get("numpy")
+    if seen is not None and seen.inputs is None and right.storage is not None and right.storage.id in seen.elements:
+        seen.inputs = (left.shape, left.dtype)
     inner = left.shape[-1] if left.shape else 1
     moved = sum(shapes.nbytes(s, dtype) for s in (left.shape, right.shape, shape))
     record(context, name, dtype, 2 * math.prod(shape) * inner, moved, matmul=True)

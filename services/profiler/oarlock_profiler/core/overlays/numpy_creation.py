@@ -20,6 +20,8 @@ from oarlock_profiler.core.overlays.numpy_arrays import (
 )
 from oarlock_profiler.core.overlays.registry import entry, get, native_class, register
 
+LIBRARIES = ("numpy",)
+
 register("numpy.ndarray", native_class("numpy.ndarray"))
 for _name in shapes.ITEM_BYTES:
     register(f"numpy.{_name}", NumpyType(_name))

@@ -25,6 +25,8 @@ from oarlock_profiler.core.overlays.numpy_arrays import (
 from oarlock_profiler.core.overlays.numpy_creation import as_array
 from oarlock_profiler.core.overlays.registry import entry, register
 
+LIBRARIES = ("numpy",)
+
 
 def _method(name: str) -> str:
     return f"numpy.ndarray.{name}"

@@ -23,6 +23,8 @@ from oarlock_profiler.core.overlays.registry import native_class, register
 from oarlock_profiler.core.overlays.training_notes import notes
 from oarlock_profiler.core.reading import OptimizerInfo
 
+LIBRARIES = ("torch", "paddle", "transformers", "apex", "deepspeed", "lion_pytorch", "torch_optimizer", "timm", "bitsandbytes")
+
 LBFGS_CLOSURES = 2
 """How often a reading runs LBFGS's closure per step: the second run shows the steady state."""
 

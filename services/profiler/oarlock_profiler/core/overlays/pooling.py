@@ -10,6 +10,8 @@ from oarlock_profiler.core.interpreter.values import Context, Value
 from oarlock_profiler.core.overlays.calling import engine_of, integer, integers, operator, repeat, tensor
 from oarlock_profiler.core.overlays.convolution import channels_last, paddings
 
+LIBRARIES = ("torch", "paddle")
+
 
 def _split(x: Tensor, rank: int, last: bool) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Leading, spatial and trailing sizes."""

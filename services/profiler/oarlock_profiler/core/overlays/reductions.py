@@ -7,10 +7,12 @@ from typing import Any
 from oarlock_profiler.core.engine.dtypes import COMPLEX, FLOATING, size_of
 from oarlock_profiler.core.engine.shapes import axes_of, axis_of, numel, reduce
 from oarlock_profiler.core.engine.tensor import Tensor
-from oarlock_profiler.core.interpreter.values import Context, Native, Unknown, Value
+from oarlock_profiler.core.interpreter.values import MISSING, Context, HostObject, Iteration, Native, Unknown, Value
 from oarlock_profiler.core.overlays.calling import axis_or_none, dtype_name, engine_of, names, operator, tensor
 from oarlock_profiler.core.overlays.elementwise import binary
 from oarlock_profiler.core.overlays.registry import register
+
+LIBRARIES = ("torch", "paddle")
 
 
 def _reduced(x: Tensor, axis: Value, keepdim: Value) -> tuple[int, ...]:
@@ -101,29 +103,27 @@ def _extreme(name: str, compute: Any) -> None:
 
 
 def named_pair(context: Context, values: Value, indices: Value) -> Value:
-    """``(values, indices)`` as PyTorch's named tuples: also ``.values`` and ``.indices``."""
-    del context
-    return ValuesIndices((values, indices))
+    """``(values, indices)`` as PyTorch's named tuples give them; PaddlePaddle's are plain tuples."""
+    return (values, indices) if context.engine.framework == "paddle" else ValuesIndices((values, indices))
 
 
-class ValuesIndices(tuple[Any, ...]):
+class ValuesIndices(HostObject, tuple[Any, ...]):
     """``torch.return_types``: a pair with names."""
 
-    __slots__ = ()
+    def py_type(self) -> str:
+        return "builtins.tuple"
 
-    def py_getattr(self, name: str) -> Value:
-        """``values`` or ``indices``."""
-        return self[0] if name == "values" else self[1]
+    def py_getattr(self, context: Context, name: str) -> Value:
+        return {"values": self[0], "indices": self[1]}.get(name, MISSING)
 
-    @property
-    def values(self) -> Value:
-        """The first of the pair."""
-        return self[0]
+    def py_getitem(self, context: Context, key: Value) -> Value:
+        return self[key] if isinstance(key, (int, slice)) else context.unknown("an item of a pair")
 
-    @property
-    def indices(self) -> Value:
-        """The second of the pair."""
-        return self[1]
+    def py_iterate(self, context: Context) -> Iteration:
+        return Iteration(iter(tuple(self)))
+
+    def py_len(self, context: Context) -> Value:
+        return 2
 
 
 _extreme("max", max)

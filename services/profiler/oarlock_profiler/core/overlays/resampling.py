@@ -10,6 +10,8 @@ from oarlock_profiler.core.interpreter.values import Context, Unknown, Value
 from oarlock_profiler.core.overlays.calling import Unknowable, engine_of, integer, integers, operator, repeat, tensor
 from oarlock_profiler.core.overlays.convolution import channels_last, paddings
 
+LIBRARIES = ("torch", "paddle", "torchvision")
+
 KERNELS = {"nearest": "nearest_interp", "bilinear": "bilinear_interp", "bicubic": "bicubic_interp", "linear": "linear_interp", "trilinear": "trilinear_interp"}
 
 

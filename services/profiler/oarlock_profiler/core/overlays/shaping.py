@@ -28,6 +28,8 @@ from oarlock_profiler.core.overlays.calling import (
 )
 from oarlock_profiler.core.overlays.elementwise import cast
 
+LIBRARIES = ("torch", "paddle")
+
 
 def view(
     context: Context, x: Tensor, shape: tuple[int, ...], name: str, value: Any = None, strides: Strides | None = None

@@ -287,15 +287,7 @@ def add_argument(
             made.choices = parser_choices
     made.oarlock_type = type_  # type: ignore[attr-defined]
     if positional and made.required:
-        # argparse would refuse a missing positional; we note it by name after parsing
-        made.oarlock_positional = True  # type: ignore[attr-defined]
-        if made.nargs is None:
-            made.nargs = "?"
-            made.default = MISSING
-        elif made.nargs == "+":
-            made.nargs = "*"
-            made.default = MISSING if made.default is None else made.default
-        parser.require(made, True)
+        parser.required[id(made)] = (made, made.type)
     else:
         parser.require(made, required is True)
     return Group(made, parser)
@@ -333,6 +325,8 @@ def parse(context: Any, self: ParserInstance, given: Value, namespace: Value, kn
             _, rest = self.host.parse_known_args(arguments, target)
             break
         except ArgumentFault as fault:
+            if "are required" in str(fault) and _relax(self):
+                continue
             context.findings.gap("command line", context.where, str(fault)[:300])
             culprit = next((a for a in arguments if str(fault).find(a.partition("=")[0]) >= 0 and a.startswith("-")), None)
             if culprit is None:
@@ -361,6 +355,19 @@ def parse(context: Any, self: ParserInstance, given: Value, namespace: Value, kn
         if isinstance(value, (int, float, str, bool)) and len(str(value)) < 200:
             context.findings.fact(f"argument {name}", value, context.where)
     return (result, list(rest)) if known else result
+
+
+def _relax(parser: ParserInstance) -> bool:
+    """Let positionals be absent (they are then noted by name); False when there is nothing left to relax."""
+    changed = False
+    for one in (parser, *parser.inner):
+        for action, _ in one.required.values():
+            if not action.option_strings and action.required and not isinstance(action, argparse._SubParsersAction):
+                action.required = False
+                action.nargs = "?" if action.nargs is None else "*"
+                action.default = MISSING
+                changed = True
+    return changed
 
 
 def _every_action(parser: ParserInstance) -> list[Any]:

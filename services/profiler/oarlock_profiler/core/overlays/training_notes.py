@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from oarlock_profiler.core.engine.dtypes import is_floating
 from oarlock_profiler.core.findings import Where
 from oarlock_profiler.core.interpreter.values import Context
 from oarlock_profiler.core.reading import DistributedInfo, OptimizerInfo, Reading, TensorSpec
@@ -38,7 +40,6 @@ class TrainingNotes:
     batch_size: int | None = None
     distributed: DistributedInfo = field(default_factory=DistributedInfo)
     flags: set[str] = field(default_factory=set)
-    model_dtype: str | None = None
 
 
 def notes(context: Context) -> TrainingNotes:
@@ -61,11 +62,9 @@ def note_strategy(context: Context, strategy: str, **details: Any) -> None:
     context.findings.fact("distributed.strategy", strategy, context.where)
 
 
-def fill(reading: Reading, state: dict[str, Any], world_size: int) -> None:
+def fill(reading: Reading, state: dict[str, Any], engine: Any) -> None:
     """Put what was noted into ``reading`` where it is still silent."""
-    found: TrainingNotes | None = state.get("training")
-    if found is None:
-        return
+    found: TrainingNotes = state.get("training") or TrainingNotes()
     batch = found.trained or found.batch
     if batch is not None:
         reading.batch_size = reading.batch_size or batch.size
@@ -78,11 +77,25 @@ def fill(reading: Reading, state: dict[str, Any], world_size: int) -> None:
     reading.accumulation_steps = found.accumulation_steps or max(reading.accumulation_steps, found.batches_per_step)
     reading.flags |= found.flags
     if reading.precision is None:
-        if found.amp_dtype is not None:
-            reading.precision = f"amp_{found.amp_dtype}"
-        elif found.model_dtype is not None:
-            reading.precision = found.model_dtype
+        reading.precision = f"amp_{found.amp_dtype}" if found.amp_dtype is not None else _widest(engine)
     if reading.distributed.strategy is None:
         reading.distributed = found.distributed
         if found.distributed.strategy is not None and found.distributed.devices is None:
-            found.distributed.devices = world_size
+            found.distributed.devices = state.get("world_size")
+    arrays = state.get("numpy")
+    if reading.framework == "numpy" and arrays is not None and arrays.parameters:
+        reading.kind = "training"
+        reading.parameters_total = reading.parameters_trainable = sum(arrays.parameters.values())
+        if arrays.inputs is not None and arrays.inputs[0]:
+            reading.inputs = reading.inputs or [TensorSpec(*arrays.inputs)]
+            reading.batch_size = reading.batch_size or arrays.inputs[0][0]
+
+
+def _widest(engine: Any) -> str | None:
+    """The type that most of the model's parameters have."""
+    elements: dict[str, int] = {}
+    for root in getattr(engine, "roots", ()):
+        for _, parameter in root.named_parameters():
+            if is_floating(parameter.dtype):
+                elements[parameter.dtype] = elements.get(parameter.dtype, 0) + math.prod(parameter.shape or ())
+    return max(elements, key=lambda dtype: elements[dtype]) if elements else None

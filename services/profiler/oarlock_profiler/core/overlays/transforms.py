@@ -12,6 +12,8 @@ from oarlock_profiler.core.overlays.images import Image
 from oarlock_profiler.core.overlays.numpy_arrays import NdArray, dtype_name, new
 from oarlock_profiler.core.overlays.registry import native_class, register
 
+LIBRARIES = ("torchvision", "paddle")
+
 Apply = Callable[[Context, Value, dict[str, Value]], Value]
 OWNERS = ("torchvision.transforms", "torchvision.transforms.v2", "torchvision.transforms.transforms",
           "paddle.vision.transforms", "paddle.vision.transforms.transforms", "paddle.vision")  # fmt: skip
