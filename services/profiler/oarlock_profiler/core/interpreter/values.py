@@ -93,7 +93,7 @@ class Iteration:
     count: int | None = None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Native:
     """A function of the host: ``call(context, *args, **kwargs)``. A TypeError on binding becomes an Unknown."""
 
@@ -101,8 +101,11 @@ class Native:
     call: Callable[..., Value]
     doc: str = ""
 
+    def __repr__(self) -> str:
+        return f"<native {self.name}>"
 
-@dataclass(eq=False)
+
+@dataclass(eq=False, repr=False)
 class Function:
     """A function of the script. ``closure`` is the defining scope (interpreter's own type)."""
 
@@ -117,6 +120,9 @@ class Function:
     owner: Class | None = None
     attrs: dict[str, Value] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"<function {self.qualname}>"
+
 
 @dataclass(eq=False)
 class BoundMethod:
@@ -126,7 +132,7 @@ class BoundMethod:
     receiver: Value
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Class:
     """A class of the script or of an overlay (its namespace then holds natives): both share MRO and attributes.
 
@@ -147,6 +153,9 @@ class Class:
     meta: Any = None
     unknown_base: Unknown | None = None
 
+    def __repr__(self) -> str:
+        return f"<class {self.qualname}>"
+
     def lookup(self, name: str) -> Value:
         """The attribute along the MRO, or ``MISSING``."""
         for cls in self.mro or (self,):
@@ -159,15 +168,18 @@ class Class:
         return other in (self.mro or (self,))
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Instance:
     """An object of a :class:`Class`; overlays may subclass it to carry host fields (a layer, an optimiser)."""
 
     cls: Class
     attrs: dict[str, Value] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"<{self.cls.qualname} object>"
 
-@dataclass(eq=False)
+
+@dataclass(eq=False, repr=False)
 class Module:
     """An imported module: of the bundle (attrs filled by running it), of a library's source, or of an overlay.
 
@@ -180,6 +192,9 @@ class Module:
     file: str | None = None
     resolve: Callable[[str], Value] | None = None
     library: bool = False
+
+    def __repr__(self) -> str:
+        return f"<module {self.name}>"
 
 
 class HostObject:
