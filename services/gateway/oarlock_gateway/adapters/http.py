@@ -8,18 +8,24 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, FastAPI, HTTPException, Query, Request
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
 from fastapi import Path as PathParameter
+from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from pydantic.json_schema import models_json_schema
 
 from oarlock_gateway.adapters.access import SECURITY_HEADERS, Guard
 from oarlock_gateway.ports import Desk, Feed
 from oarlock_runtime import BusUnavailable
-from oarlock_schemas import InvalidMessage, SubmitReply, TaskRecord, read_yaml
+from oarlock_schemas import InvalidMessage, SubmitReply, TaskRecord, TaskSubmitted, read_yaml
 
 TaskId = Annotated[str, PathParameter(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$")]
 _FOLDER = Path(__file__).parent / "static"
 _KEEP_ALIVE_SECONDS = 15.0
+_TASK = {"schema": {"$ref": "#/components/schemas/TaskSubmitted"}}
+_TASK_BODIES = {"application/json": _TASK, "application/yaml": _TASK}
+_REFERENCE = "#/components/schemas/{model}"
+_VERSION = "0.1.0"
 _FILES = {"app.js": "text/javascript", "app.css": "text/css"}
 
 
@@ -37,6 +43,17 @@ def routes(app: FastAPI, desk: Desk, feed: Feed, guard: Guard, *, max_body_bytes
                 response.headers.setdefault(name, value)
         return response
 
+    def described() -> dict[str, Any]:
+        """The OpenAPI document, with the body that `submit` reads by itself."""
+        if app.openapi_schema is None:
+            whole = get_openapi(title=app.title, version=_VERSION, routes=app.routes)
+            _, models = models_json_schema([(TaskSubmitted, "validation")], ref_template=_REFERENCE)
+            whole["components"]["schemas"] |= models["$defs"]
+            app.openapi_schema = whole
+        return app.openapi_schema
+
+    app.openapi = described  # type: ignore[method-assign]
+
     @app.exception_handler(BusUnavailable)
     async def unavailable(_: Request, error: BusUnavailable) -> JSONResponse:
         return JSONResponse({"detail": str(error)}, 503, {"Retry-After": "2"})
@@ -45,10 +62,14 @@ def routes(app: FastAPI, desk: Desk, feed: Feed, guard: Guard, *, max_body_bytes
 def _api(desk: Desk, feed: Feed, guard: Guard, max_body_bytes: int, streams: _Streams) -> APIRouter:
     api = APIRouter(prefix="/api", dependencies=[Depends(guard.check)])
 
-    @api.post("/tasks", status_code=202, response_model=SubmitReply, responses={422: {"model": SubmitReply}})
-    async def submit(
-        request: Request, _: Annotated[dict[str, Any] | None, Body(description="TaskSubmitted, JSON or YAML")] = None
-    ) -> Any:
+    @api.post(
+        "/tasks",
+        status_code=202,
+        response_model=SubmitReply,
+        responses={422: {"model": SubmitReply}},
+        openapi_extra={"requestBody": {"required": True, "content": _TASK_BODIES}},
+    )
+    async def submit(request: Request) -> Any:
         """Submit a task (JSON; YAML with `Content-Type: application/yaml`). Answers its id, or every fault."""
         reply = await desk.submit(await _body(request, max_body_bytes))
         if reply.task_id is None:

@@ -1,0 +1,144 @@
+"""The HTTP side over a real bus: submit, read, cancel, streams; and who may come in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import httpx
+import pytest
+
+from oarlock_gateway.adapters.access import Guard
+from oarlock_gateway.adapters.bus_desk import BusDesk
+from oarlock_gateway.adapters.bus_feed import BusFeed
+from oarlock_gateway.adapters.http import routes
+from oarlock_profiler.handlers.submission import Submission
+from oarlock_runtime import Bus, EmbeddedServer, Service
+from oarlock_schemas import TaskRecord
+
+TOKEN = "right-token"
+AT = "2026-01-01T00:00:00+00:00"
+
+
+@dataclass
+class Gateway:
+    url: str
+    client: httpx.AsyncClient
+
+
+@pytest.fixture
+async def gateway(bus: Bus, nats: EmbeddedServer) -> AsyncIterator[Gateway]:
+    """A gateway on a port of its own, and somebody who answers submissions."""
+    async with await Bus.connect(nats.url, token=nats.token, name="gateway") as own:
+        service = Service(own, "gateway", http_port=0)
+        feed = BusFeed(own)
+        routes(service.app, BusDesk(own), feed, Guard(TOKEN), max_body_bytes=100_000, max_streams=3)
+        service.background(feed.run, name="board")
+        desk = Service(bus, "profiler")
+        desk.serve(bus.subjects.submit(), Submission(bus, lambda: AT).submit)
+        async with service, desk:
+            url = f"http://127.0.0.1:{service.http_port}"
+            headers = {"Authorization": f"Bearer {TOKEN}"}
+            async with httpx.AsyncClient(base_url=url, headers=headers, timeout=10, trust_env=False) as client:
+                yield Gateway(url, client)
+
+
+async def test_a_task_is_submitted_listed_shown_and_cancelled(gateway: Gateway, bus: Bus) -> None:
+    answer = await gateway.client.post("/api/tasks", json={"source": {"inline": "print(1)"}, "colour": 1})
+    assert answer.status_code == 202
+    task_id = answer.json()["task_id"]
+    assert answer.json()["ignored"] == ["$.colour"]
+    assert [t["task_id"] for t in (await gateway.client.get("/api/tasks")).json()] == [task_id]
+    assert (await gateway.client.get("/api/tasks", params={"state": "running"})).json() == []
+    shown = (await gateway.client.get(f"/api/tasks/{task_id}")).json()
+    assert shown["task"]["state"] == "submitted"
+    assert [event["event"] for event in shown["events"]] == ["submitted"]
+    assert (await gateway.client.post(f"/api/tasks/{task_id}/cancel")).status_code == 202
+    assert (await bus.last(bus.subjects.cancel(task_id))) is not None
+
+
+async def test_yaml_is_taken_and_a_bomb_is_not(gateway: Gateway) -> None:
+    headers = {"Content-Type": "application/yaml"}
+    good = await gateway.client.post("/api/tasks", content="task: {model_name: ernie}\n", headers=headers)
+    assert good.status_code == 202
+    bomb = "a: &a [x, x]\nb: &b [*a, *a]\n"
+    assert (await gateway.client.post("/api/tasks", content=bomb, headers=headers)).status_code == 422
+
+
+async def test_every_fault_is_answered_with_its_path(gateway: Gateway) -> None:
+    answer = await gateway.client.post("/api/tasks", json={"priority": 1000, "task": {"sequence_length": -1}})
+    assert answer.status_code == 422
+    assert {fault["path"] for fault in answer.json()["faults"]} == {"$.priority", "$.task.sequence_length"}
+
+
+async def test_a_body_over_the_limit_is_not_read(gateway: Gateway) -> None:
+    answer = await gateway.client.post("/api/tasks", json={"source": {"inline": "x" * 200_000}})
+    assert answer.status_code == 413
+
+
+async def test_an_unknown_or_odd_task_id_is_not_found(gateway: Gateway) -> None:
+    assert (await gateway.client.get("/api/tasks/nobody")).status_code == 404
+    assert (await gateway.client.get("/api/tasks/a.b")).status_code == 422
+    assert (await gateway.client.get("/static/../settings.py")).status_code == 404
+
+
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}])
+async def test_without_the_token_nobody_comes_in(gateway: Gateway, headers: dict[str, str]) -> None:
+    async with httpx.AsyncClient(base_url=gateway.url, headers=headers, trust_env=False) as stranger:
+        for path in ("/api/tasks", "/api/fleet", "/api/events"):
+            assert (await stranger.get(path)).status_code == 401
+        assert (await stranger.post("/api/tasks", json={})).status_code == 401
+        assert "Oarlock" in (await stranger.get("/")).text
+
+
+async def test_the_page_keeps_a_cookie_that_is_not_the_token(gateway: Gateway) -> None:
+    async with httpx.AsyncClient(base_url=gateway.url, trust_env=False) as browser:
+        entered = await browser.get("/", params={"token": TOKEN})
+        assert entered.status_code == 303 and "HttpOnly" in entered.headers["set-cookie"]
+        assert TOKEN not in entered.headers["set-cookie"]
+        page = await browser.get("/")
+        assert page.status_code == 200 and "script-src 'self'" in page.headers["content-security-policy"]
+        assert (await browser.get("/api/tasks")).status_code == 200
+        elsewhere = {"Origin": "http://elsewhere.example"}
+        assert (await browser.post("/api/tasks", json={}, headers=elsewhere)).status_code == 403
+
+
+async def test_the_board_is_streamed_and_streams_are_bounded(gateway: Gateway, bus: Bus) -> None:
+    seen: list[str] = []
+    async with gateway.client.stream("GET", "/api/board/events") as stream:
+        lines = stream.aiter_lines()
+
+        async def until(kind: str) -> None:
+            async for line in lines:
+                if line.startswith("data: "):
+                    seen.append(json.loads(line[6:])["kind"])
+                    if seen[-1] == kind:
+                        return
+
+        async with asyncio.timeout(10):
+            await until("snapshot")
+            await bus.bucket("tasks", TaskRecord).create("t1", TaskRecord(task_id="t1"))
+            await until("task")
+        async with (
+            gateway.client.stream("GET", "/api/events") as second,
+            gateway.client.stream("GET", "/api/events") as third,
+        ):
+            assert (second.status_code, third.status_code) == (200, 200)
+            await anext(second.aiter_lines())
+            await anext(third.aiter_lines())
+            assert (await gateway.client.get("/api/events")).status_code == 503
+
+
+async def test_the_openapi_document_resolves_and_names_the_body(gateway: Gateway) -> None:
+    document = (await gateway.client.get("/openapi.json")).json()
+    assert "TaskSubmitted" in document["components"]["schemas"]
+
+    def references(node: object) -> list[str]:
+        if isinstance(node, dict):
+            return [v for k, v in node.items() if k == "$ref"] + [r for v in node.values() for r in references(v)]
+        return [r for v in node for r in references(v)] if isinstance(node, list) else []
+
+    for reference in references(document):
+        assert reference.removeprefix("#/components/schemas/") in document["components"]["schemas"], reference
