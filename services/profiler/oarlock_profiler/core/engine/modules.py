@@ -33,8 +33,7 @@ class LayerInstance(Instance):
     """
 
     def __init__(self, cls: Class, attrs: dict[str, Value] | None = None) -> None:
-        super().__init__(cls, attrs if attrs is not None else {})
-        self.training = True
+        super().__init__(cls, attrs if attrs is not None else {"training": True})
         self.path: str | None = None
         self.buffer_names: dict[str, bool] = {}
         self.config: dict[str, Value] = {}
@@ -42,6 +41,11 @@ class LayerInstance(Instance):
         self.where: Where | None = None
         self.forward_hooks: list[Value] = []
         self.pre_hooks: list[Value] = []
+
+    @property
+    def training(self) -> bool:
+        """Whether it behaves as in training."""
+        return self.attrs.get("training") is not False
 
     def own_parameters(self) -> Iterator[tuple[str, Tensor]]:
         """Parameters of this layer alone, by name."""

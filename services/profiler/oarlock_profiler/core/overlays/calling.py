@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from oarlock_profiler.core.engine.dtypes import canonical
+from oarlock_profiler.core.engine.dtypes import COMPLEX, FLOATING, canonical, size_of
 from oarlock_profiler.core.engine.engine import Engine
 from oarlock_profiler.core.engine.shapes import ShapeError
 from oarlock_profiler.core.engine.tensor import Tensor
-from oarlock_profiler.core.interpreter.values import Context, HostObject, Native, Unknown, Value
+from oarlock_profiler.core.interpreter.values import MISSING, Context, HostObject, Native, Unknown, Value
 from oarlock_profiler.core.overlays.registry import register
 
 RENAMED = {"dim": "axis", "dims": "axis", "x": "input", "self": "input", "y": "other", "keepdims": "keepdim", "keep_dim": "keepdim"}
@@ -78,7 +78,10 @@ def guarded(context: Context, fn: Callable[..., Value], args: Sequence[Value], k
 
 def count_internal_error(context: Context, what: str, error: Exception) -> None:
     """Note an exception that an entry did not expect (tests assert that there are none)."""
-    context.state.setdefault("internal_errors", []).append(f"{what}: {type(error).__name__}: {error}")
+    noted = getattr(context, "internal_errors", None)
+    if noted is None:
+        noted = context.state.setdefault("internal_errors", [])
+    noted.append(f"{what}: {type(error).__name__}: {error} at {context.where}")
     context.findings.gap(what, context.where, f"the call could not be followed: {error}")
 
 
@@ -235,17 +238,12 @@ class DType(HostObject):
         return f"{self.framework}.dtype"
 
     def py_binary(self, context: Context, op: str, other: Value, reflected: bool) -> Value:
-        from oarlock_profiler.core.interpreter.values import MISSING
-
         if op in ("==", "!="):
             same = dtype_name(other) == self.dtype
             return same if op == "==" else not same
         return MISSING
 
     def py_getattr(self, context: Context, name: str) -> Value:
-        from oarlock_profiler.core.engine.dtypes import COMPLEX, FLOATING, size_of
-        from oarlock_profiler.core.interpreter.values import MISSING
-
         if name == "is_floating_point":
             return self.dtype in FLOATING
         if name == "is_complex":
