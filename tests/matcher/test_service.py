@@ -165,3 +165,23 @@ async def test_the_server_is_killed_between_tasks_and_nothing_is_lost(
     await fleet.submit(profiled("t2", 30))
     placed = await fleet.placement("t2")
     assert await book(bus, placed.devices[0].uid) == ["t2"]
+
+
+async def test_decisions_are_counted(fleet: Fleet, matcher: Service) -> None:
+    def count(name: str, **labels: str) -> float:
+        return float(matcher.registry.get_sample_value(name, labels) or 0)
+
+    await fleet.add(device("GPU-a"))
+    await fleet.submit(profiled("t1", 30))
+    await fleet.placement("t1")
+    await fleet.submit(profiled("t2", 30))
+    await fleet.state("t2", "queued")
+    assert count("oarlock_matcher_leading") == 1
+    assert count("oarlock_matcher_waiting_tasks") == 1
+    await fleet.submit(profiled("big", 300))
+    await fleet.state("big", "rejected")
+    await fleet.finish("t1", "ok", devices=("GPU-a",))
+    await fleet.state("t2", "placed")
+    assert count("oarlock_rejections_total", code="no_device_fits") == 1
+    assert count("oarlock_placement_wait_seconds_count") >= 1
+    assert count("oarlock_placements_total", policy="rule_based", kind="A100-SXM4-40GB") >= 1

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 
 from oarlock_gateway.adapters.access import Guard
 from oarlock_gateway.adapters.bus_desk import BusDesk
 from oarlock_gateway.adapters.bus_feed import BusFeed
 from oarlock_gateway.adapters.http import routes
+from oarlock_gateway.adapters.metrics import BoardCollector
 from oarlock_gateway.settings import GatewaySettings
 from oarlock_runtime import Service, Tracing, configure_logging, connect
 
@@ -39,6 +41,7 @@ async def main(settings: GatewaySettings) -> None:
         max_body_bytes=settings.max_body_bytes,
         max_streams=settings.max_streams,
     )
+    service.registry.register(BoardCollector(feed.board, time.time))
     service.background(feed.run, name="board")
     await service.run()
 

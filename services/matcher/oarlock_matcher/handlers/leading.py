@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from oarlock_matcher.adapters.metrics import MatcherMetrics
 from oarlock_matcher.adapters.policy_document import policy_of
 from oarlock_matcher.core import events as ev
 from oarlock_matcher.handlers.reign import Reign
@@ -25,11 +26,12 @@ class Leading:
         self._service = service
         self._now = now
         self._tick_seconds = tick_seconds
+        self._metrics = MatcherMetrics(service.registry)
 
     async def reign(self, epoch: int) -> None:
         """Lead until cancelled, or until an effect cannot be carried out (then it raises)."""
         policy = await self._bus.bucket("policy").get("matcher")
-        reign = Reign(self._bus, self._now, policy_of(policy.value if policy else {}), epoch)
+        reign = Reign(self._bus, self._now, policy_of(policy.value if policy else {}), epoch, self._metrics)
         await reign.rebuild()
         subjects, consume = self._bus.subjects, self._service.consume
         # One at a time each: the order of a task's events is the order of its stream.
@@ -39,6 +41,7 @@ class Leading:
             consume("matcher-cancel", subjects.cancel(), TaskCancel, reign.cancel, start=False),
         ]
         try:
+            self._metrics.leading.set(1)
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._until_broken(reign))
                 group.create_task(self._follow_devices(reign))
@@ -48,6 +51,8 @@ class Leading:
                 for consumer in consumers:
                     consumer.start()
         finally:
+            self._metrics.leading.set(0)
+            self._metrics.waiting.set(0)
             await asyncio.gather(*(consumer.stop(STOP_SECONDS) for consumer in consumers))
 
     @staticmethod

@@ -8,12 +8,14 @@ that a cancellation can never pass a placement. Whatever fails on the bus in the
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
 from oarlock_matcher.adapters import demands, fleet_kinds, telling
 from oarlock_matcher.adapters.lease_books import BusBooks
+from oarlock_matcher.adapters.metrics import MatcherMetrics
 from oarlock_matcher.core import effects as fx
 from oarlock_matcher.core import events as ev
 from oarlock_matcher.core.devices import Share
@@ -45,10 +47,13 @@ _OUTCOMES = {"ok": "succeeded", "oom": "oom", "cancelled": "cancelled", "lost": 
 class Reign:
     """Use :meth:`rebuild` first, then feed it what comes."""
 
-    def __init__(self, bus: Bus, now: Callable[[], str], settings: PolicySettings, epoch: int) -> None:
+    def __init__(
+        self, bus: Bus, now: Callable[[], str], settings: PolicySettings, epoch: int, metrics: MatcherMetrics
+    ) -> None:
         self._bus = bus
         self._now = now
         self._epoch = epoch
+        self._metrics = metrics
         self._state = MatcherState(settings=settings)
         self._devices: dict[str, DeviceState] = {}
         self._capacities: dict[str, int] = {}
@@ -70,10 +75,13 @@ class Reign:
     async def _feed(self, event: ev.Event) -> None:
         if self.broken.done():
             raise TemporaryError("this matcher's reign is ending", _AGAIN_SECONDS)
+        began = time.perf_counter()
         try:
             self._state, effects = decide(self._state, event, self._seconds())
         except (InvalidTransition, KeyError) as error:
             raise TemporaryError(str(error), _AGAIN_SECONDS) from error
+        self._metrics.decision_seconds.observe(time.perf_counter() - began)
+        self._metrics.waiting.set(len(self._state.queue))
         try:
             for effect in effects:
                 await self._do(effect)
@@ -115,11 +123,13 @@ class Reign:
         profiled = self._profiled[effect.task_id]
         result = await self._books.reserve(effect.task_id, effect.attempt, profiled.task.owner, effect.shares)
         if isinstance(result, Taken):
+            self._metrics.conflicts.inc()
             conflict = ev.LeaseConflict(effect.task_id, effect.attempt, result.device_uid, result.holders)
             await self._feed(conflict)
             return
         event = telling.placed(effect.placed, profiled, result.fences, self._devices, self._now())
         await self._announce(event)
+        self._metrics.placed(effect.placed)
 
     async def _announce(self, event: TaskPlaced) -> None:
         """Publish a placement and move the record; both do nothing the second time."""
@@ -156,6 +166,7 @@ class Reign:
         await self._records.move(
             effect.task_id, "rejected", event.at, effect.code, message=event.message, message_zh=event.message_zh
         )
+        self._metrics.rejected(effect)
         self._forget(effect.task_id)
 
     def _forget(self, task_id: str) -> None:
