@@ -110,7 +110,7 @@ class Bus:
                 first_refusal.set()
             elif denied := _DENIED.search(str(error)):
                 log.warning("not permitted", subject=denied[1])
-                bus._denials.add(denied[1])
+                bus._denials.add(denied[1].lower())
             else:
                 log.debug("bus error", error=repr(error))
 
@@ -194,8 +194,8 @@ class Bus:
             async with self.until_reconnected(_ENSURE_SECONDS):
                 await provision(self.jetstream, self.subjects)
         except (BusUnavailable, TimeoutError) as error:
-            if any(subject.startswith("$JS.API.STREAM.") for subject in self._denials):
-                self._denials = {s for s in self._denials if not s.startswith("$JS.API.STREAM.")}
+            if any(subject.startswith("$js.api.stream.") for subject in self._denials):
+                self._denials = {s for s in self._denials if not s.startswith("$js.api.stream.")}
                 raise BusUnavailable(
                     "streams are missing or outdated, and this user may not make them",
                     2.0,
@@ -255,7 +255,7 @@ class Bus:
                 cause = error
             except (nats.errors.Error, TimeoutError, OSError) as error:
                 cause = error
-            if self._denied(subject):
+            if self.denied(subject):
                 raise PermanentError(
                     f"this user may not publish to {subject!r}", fix="see the permissions in the server's configuration"
                 ) from cause
@@ -438,10 +438,10 @@ class Bus:
             finally:
                 self._asking.discard(scope)
 
-    def _denied(self, subject: str) -> bool:
+    def denied(self, subject: str) -> bool:
         """Whether the server has refused this subject since we last asked; bounded memory."""
-        denied = subject in self._denials
-        self._denials.discard(subject)
+        denied = subject.lower() in self._denials  # the client lower-cases what the server says
+        self._denials.discard(subject.lower())
         if len(self._denials) > _DENIALS_MAX:
             self._denials.clear()
         return denied

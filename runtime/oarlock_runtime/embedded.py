@@ -61,7 +61,8 @@ class EmbeddedServer:
         port: TCP port on 127.0.0.1; 0 takes a free one and keeps it over restarts of this object.
         sync_always: flush every message to disk before acknowledging. Survives a power loss at about a third of the
             publish rate; the default survives the death of the process, not that of the machine.
-        config: a complete server configuration to use instead of ours (its ``port`` and ``store_dir`` are overridden).
+        config: a complete server configuration to use instead of ours (address and port are overridden; its ``store_dir`` must name
+            a folder of its own).
         environment: variables the configuration refers to, added to this process's own.
 
     Raises:
@@ -194,8 +195,6 @@ class EmbeddedServer:
             *("--config", str(self._config or self._configuration())),
             *("--addr", "127.0.0.1", "--port", str(self.port or -1)),
         ]
-        if self._config:
-            command += ["--store_dir", str(self.data_dir / "jetstream")]
         self._log.clear()
         # The lock travels into the server, so the folder stays locked as long as the server lives, even without us.
         lock = self._lock

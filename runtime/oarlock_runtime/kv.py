@@ -276,7 +276,11 @@ class Bucket(Generic[V]):
                 raise PermanentError(f"bucket {self.name} refuses {key!r}: {error.description}") from error
             raise BusUnavailable(f"bucket {self.name}: {error.description}") from error
         except (nats.errors.Error, TimeoutError) as error:
-            raise BusUnavailable(f"bucket {self.name} does not answer: {error}") from error
+            if self._bus.denied(self._subject(key)):
+                raise PermanentError(
+                    f"this user may not write {key!r} of {self.name}", fix="see the server's users"
+                ) from error
+            raise BusUnavailable(f"bucket {self.name} does not answer: {error!r}") from error
 
     def _subject(self, key: str) -> str:
         if len(key) > _KEY_MAX_LENGTH or not _KEY.fullmatch(key):

@@ -10,10 +10,12 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from nats.aio.msg import Msg
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from oarlock_runtime.errors import InvalidPayload, PayloadTooLarge
+from oarlock_runtime.logging import get_logger
 from oarlock_runtime.tracing import TRACEPARENT, current_traceparent
+from oarlock_schemas import InvalidMessage, read
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -25,6 +27,8 @@ Payload = BaseModel | Mapping[str, Any] | bytes
 """What may be published: a model, a JSON object, or bytes that are sent as they are."""
 
 _FAULTS_MAX = 50
+
+log = get_logger("bus")
 
 
 @dataclass(frozen=True)
@@ -127,29 +131,23 @@ def decode_json(data: bytes) -> Any:
 
 
 def decode(data: bytes, model: type[M]) -> M:
-    """Parse and validate.
+    """Parse and validate, tolerantly: fields that the model does not name are left out and logged.
 
     Raises:
         InvalidPayload: holds every fault (the first 50) with its JSON path.
     """
     try:
-        return model.model_validate_json(data)
-    except ValidationError as error:
-        faults = [
-            {"path": json_path(fault["loc"]), "message": fault["msg"]}
-            for fault in error.errors(include_url=False, include_input=False)[:_FAULTS_MAX]
-        ]
-        first = faults[0]
+        value, ignored = read(model, data)
+    except InvalidMessage as error:
+        faults = [{"path": fault.path, "message": fault.message} for fault in error.faults[:_FAULTS_MAX]]
         raise InvalidPayload(
-            f"not a valid {model.__name__}: {error.error_count()} fault(s), first at {first['path']}: "
-            f"{first['message']}",
+            f"not a valid {model.__name__}: {len(error.faults)} fault(s), first at {faults[0]['path']}: "
+            f"{faults[0]['message']}",
             faults,
         ) from error
-
-
-def json_path(location: tuple[int | str, ...]) -> str:
-    """A pydantic location as JSON path: ``("a", 0, "b")`` becomes ``$.a[0].b``."""
-    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    if ignored:
+        log.info("fields that are not known were ignored", model=model.__name__, paths=ignored[:_FAULTS_MAX])
+    return value
 
 
 def event_headers(

@@ -14,6 +14,8 @@ from oarlock_runtime.subjects import Subjects
 
 _MIB = 1024 * 1024
 _DAY_SECONDS = 86_400.0
+# What the server fills in; named so that what is present equals what is wanted and is not updated at each start.
+_DEFAULT_DUPLICATE_WINDOW_SECONDS = 120.0
 
 DUPLICATE_WINDOW_SECONDS = 600.0
 """How long the server remembers message ids. Longer than any retry of a publish, short enough to stay in memory."""
@@ -126,7 +128,7 @@ def bucket_config(subjects: Subjects, spec: BucketSpec) -> api.StreamConfig:
         max_age=spec.ttl_seconds,
         max_msg_size=MESSAGE_MAX_BYTES,
         max_msgs_per_subject=1,
-        duplicate_window=min(120.0, spec.ttl_seconds or 120.0),
+        duplicate_window=min(_DEFAULT_DUPLICATE_WINDOW_SECONDS, spec.ttl_seconds or _DEFAULT_DUPLICATE_WINDOW_SECONDS),
         allow_rollup_hdrs=True,
         allow_direct=True,
         deny_delete=True,
@@ -146,6 +148,7 @@ def bundles_config(subjects: Subjects) -> api.StreamConfig:
         storage=api.StorageType.FILE,
         discard=api.DiscardPolicy.NEW,
         max_bytes=BUNDLES_MAX_BYTES,
+        duplicate_window=_DEFAULT_DUPLICATE_WINDOW_SECONDS,
         allow_rollup_hdrs=True,
         allow_direct=True,
     )
