@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from oarlock_accelerators import vendor
+from oarlock_accelerators import Device, vendor
+from oarlock_launcher.__main__ import build
+from oarlock_launcher.settings import LauncherSettings
 from oarlock_runtime import Bus, EmbeddedServer
 from oarlock_schemas import (
     Lease,
@@ -33,17 +36,18 @@ NODE = "node1"
 AT = "2026-01-01T00:00:00Z"
 
 
-def cpu_device() -> PlacedDevice:
-    """This machine's CPU, as the inventory shows it."""
-    (device,) = vendor("cpu").probe().devices
-    return PlacedDevice(uid=device.uid, kind="CPU", vendor="cpu", node=NODE, index=0, reserved_bytes=1 << 28, fence=0)
-
-
 @dataclass
 class Matcher:
     """Does what the matcher does around a placement: task record, lease, event."""
 
     bus: Bus
+
+    def cpu(self) -> PlacedDevice:
+        """This machine's CPU, as the inventory shows it."""
+        (device,) = vendor("cpu").probe().devices
+        return PlacedDevice(
+            uid=device.uid, kind="CPU", vendor="cpu", node=NODE, index=0, reserved_bytes=1 << 28, fence=0
+        )
 
     async def place(
         self,
@@ -62,7 +66,7 @@ class Matcher:
         code = Source() if source is None else source if isinstance(source, Source) else Source(inline=source)
         submitted = TaskSubmitted.model_validate({"task_id": task_id, "source": code, **task})
         booked = []
-        for device in devices or [cpu_device()]:
+        for device in devices or [self.cpu()]:
             fence = await self.book(device.uid, task_id, attempt, exclusive=exclusive) if lease else device.fence
             booked.append(device.model_copy(update={"fence": fence}))
         placed = TaskPlaced(
@@ -207,6 +211,100 @@ async def launcher(nats: EmbeddedServer, bus: Bus, tmp_path: Path) -> AsyncItera
     folder = tmp_path / "launcher"
     folder.mkdir()
     process = LauncherProcess(nats, folder)
+    await process.start()
+    yield process
+    if process.process is not None and process.process.returncode is None:
+        await process.stop()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the marker of tests that need a Docker engine."""
+    config.addinivalue_line("markers", "docker: needs a Docker engine (.ci/docker.sh starts one, as root)")
+
+
+@dataclass(frozen=True)
+class DockerEngine:
+    """A real engine with a stand-in for NVIDIA's hook, and images that need no registry."""
+
+    host: str
+    image: str
+    nats_image: str
+
+
+@pytest.fixture(scope="session")
+def docker_engine() -> DockerEngine:
+    """The engine; where there can be none the test is skipped, or fails when OARLOCK_REQUIRE names docker."""
+    script = Path(__file__).parents[2] / ".ci" / "docker.sh"
+    done = subprocess.run([str(script)], capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode != 0:
+        why = f"no Docker engine: {done.stderr.strip()[-500:]}"
+        if "docker" in os.environ.get("OARLOCK_REQUIRE", "").split(","):
+            pytest.fail(why)
+        pytest.skip(why)
+    named = dict(line.removeprefix("export ").split("=", 1) for line in done.stdout.splitlines())
+    return DockerEngine(named["DOCKER_HOST"], named["OARLOCK_TEST_IMAGE"], named["OARLOCK_NATS_IMAGE"])
+
+
+class StandInGpus:
+    """NVIDIA GPUs as NVML would list them, for handing over; their nodes come from the engine's stand-in hook."""
+
+    def uid(self, number: int) -> str:
+        return f"GPU-5a4e0000-0000-0000-0000-{number:012d}"
+
+    async def find(self, vendor: str, uids: Sequence[str]) -> list[Device]:
+        """See ``oarlock_launcher.ports.Devices``."""
+        return [Device(uid, vendor, "NVIDIA A100-SXM4-40GB", None, 1 << 35, driver_version="550.90.07") for uid in uids]
+
+    def placed(self, *numbers: int) -> list[PlacedDevice]:
+        """The devices of a placement."""
+        return [
+            PlacedDevice(
+                uid=self.uid(n), kind="A100-SXM4-40GB", vendor="nvidia", node=NODE, reserved_bytes=1 << 30, fence=0
+            )
+            for n in numbers
+        ]
+
+
+@pytest.fixture
+def gpus() -> StandInGpus:
+    """The stand-in GPUs."""
+    return StandInGpus()
+
+
+@pytest.fixture
+async def gpu_launcher(
+    nats: EmbeddedServer, docker_engine: DockerEngine, gpus: StandInGpus, tmp_path: Path
+) -> AsyncIterator[LauncherSettings]:
+    """A launcher of containers in this process, which finds the stand-in GPUs."""
+    settings = LauncherSettings(
+        site=SITE,
+        node=NODE,
+        runtime="docker",
+        DOCKER_HOST=docker_engine.host,
+        docker_network="none",
+        docker_pull=False,
+        data_dir=tmp_path / "launcher",
+        run_grace_seconds=1,
+    )
+    async with await Bus.connect(nats.url, token=nats.token, name="launcher") as own:
+        await own.ensure()
+        service, site = build(own, settings, gpus)
+        async with service:
+            yield settings
+        await site.stop()
+
+
+@pytest.fixture
+async def docker_launcher(
+    nats: EmbeddedServer, bus: Bus, docker_engine: DockerEngine, tmp_path: Path
+) -> AsyncIterator[LauncherProcess]:
+    """A launcher of containers as a process of its own, which finds this machine's CPU."""
+    folder = tmp_path / "launcher"
+    folder.mkdir()
+    extra = {"OARLOCK_RUNTIME": "docker", "DOCKER_HOST": docker_engine.host, "OARLOCK_DOCKER_NETWORK": "none"}
+    process = LauncherProcess(
+        nats, folder, {**extra, "OARLOCK_DOCKER_PULL": "false", "OARLOCK_SITE": f"s{os.getpid()}"}
+    )
     await process.start()
     yield process
     if process.process is not None and process.process.returncode is None:

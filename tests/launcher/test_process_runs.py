@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 SLEEPER = "import time\nprint('up', flush=True)\ntime.sleep(600)"
 
 
-def said(text: str) -> object:
+def said(text: str) -> Callable[[list[str]], bool]:
     """Whether some line holds ``text``."""
     return lambda lines: any(text in line for line in lines)
 
@@ -194,7 +195,7 @@ async def test_run_whose_watcher_is_killed_is_lost_and_dead(matcher: Matcher, la
 
 
 async def test_stale_fence_is_refused(matcher: Matcher, launcher: LauncherProcess, bus: Bus) -> None:
-    placed = await matcher.place("old", "print('must not run')", lease=False)
+    await matcher.place("old", "print('must not run')", lease=False)
     refused = await matcher.finished("old")
     assert refused.outcome == "refused" and "no longer held" in str(refused.message)
     # Where it goes from here is the matcher's to say.

@@ -84,11 +84,8 @@ def plan_container(
     access = container_access(devices)
     first = devices[0]
     framework = framework_of(placed)
-    kind = run.devices[0].kind
     try:
-        image = choose_image(
-            framework, first.vendor, kind, first.driver_version, wanted=placed.task.image, own=policy.images
-        )
+        image = _image(run, placed, first, policy, only_shown=folders is None)
         entry = placed.task.source.entry if folders is None else entry_of(placed.task.source, folders.code)
         entry = None if placed.task.source.empty else entry
         visibility = {**access.environment, **framework_environment(first.vendor, framework, len(devices))}
@@ -107,6 +104,23 @@ def plan_container(
         confinement=_confinement(run, placed, policy),
         labels=labels(run, policy.site),
     )
+
+
+def _image(run: Run, placed: TaskPlaced, device: Device, policy: ContainerPolicy, *, only_shown: bool) -> str:
+    """The image; a name to be filled in where none is known and the line is only for people."""
+    try:
+        return choose_image(
+            framework_of(placed),
+            device.vendor,
+            run.devices[0].kind,
+            device.driver_version,
+            wanted=placed.task.image,
+            own=policy.images,
+        )
+    except NoImage:
+        if only_shown:
+            return "YOUR_IMAGE"
+        raise
 
 
 def container_name(run: Run) -> str:

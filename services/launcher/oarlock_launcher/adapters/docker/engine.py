@@ -1,15 +1,15 @@
 """The few calls to the engine that a run needs, as coroutines; its errors become ours.
 
 The SDK blocks, so each call has a thread: a run that is followed and awaited keeps two for as long as it lasts.
+They are daemon threads, since the launcher must be able to end while containers go on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import queue
+import threading
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import docker
@@ -27,10 +27,9 @@ T = TypeVar("T")
 
 _CALL_SECONDS = 60
 _PULL_SECONDS = 3600
-_THREADS = 512
 _LOG_OPTIONS = {"max-size": "64m", "max-file": "1"}
 _CONFLICT = 409
-_QUEUE = 4096
+_CHUNKS_AHEAD = 16
 
 
 class Engine:
@@ -46,14 +45,7 @@ class Engine:
         self._base_url = base_url
         self._pull = pull
         self._line_bytes = line_bytes
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="docker")
         self._made: docker.DockerClient | None = None
-
-    def close(self) -> None:
-        """Let go of the engine. Threads that still wait on it end with the process."""
-        if self._made is not None:
-            self._made.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def ensure_image(self, image: str) -> None:
         """Have the image on the engine.
@@ -158,9 +150,17 @@ class Engine:
 
     async def logs(self, name: str) -> AsyncIterator[Line]:
         """Its output from the beginning, until it has ended."""
-        waiting: queue.Queue[Line | None] = queue.Queue(_QUEUE)
+        waiting: asyncio.Queue[list[Line] | None] = asyncio.Queue(_CHUNKS_AHEAD)
         loop = asyncio.get_running_loop()
-        over = False
+        over = threading.Event()
+
+        def hand_over(lines: list[Line] | None) -> None:
+            # Blocks while the reader is behind, so that a flood waits in the engine and not in memory.
+            with contextlib.suppress(RuntimeError):
+                handing = asyncio.run_coroutine_threadsafe(waiting.put(lines), loop)
+                while not over.is_set():
+                    with contextlib.suppress(TimeoutError):
+                        return handing.result(1.0)
 
         def read(client: docker.DockerClient) -> None:
             splitter = FrameLines(self._line_bytes)
@@ -172,24 +172,22 @@ class Engine:
                     if answer.status_code != requests.codes.ok:
                         return
                     for data in answer.iter_content(chunk_size=None):
-                        for line in splitter.feed(data):
-                            waiting.put(line)
-                        if over:
+                        hand_over(list(splitter.feed(data)))
+                        if over.is_set():
                             return
-                for line in splitter.end():
-                    waiting.put(line)
+                hand_over(list(splitter.end()))
             finally:
-                waiting.put(None)
+                hand_over(None)
 
         reading = asyncio.ensure_future(self._call(read))
         try:
-            while (line := await loop.run_in_executor(self._threads, waiting.get)) is not None:
-                yield line
+            while (lines := await waiting.get()) is not None:
+                for line in lines:
+                    yield line
             await reading
         finally:
-            over = True
-            while not waiting.empty():
-                waiting.get_nowait()
+            over.set()
+            reading.cancel()
 
     async def _call(self, function: Callable[[docker.DockerClient], T]) -> T:
         def call() -> T:
@@ -202,7 +200,7 @@ class Engine:
             except docker.errors.DockerException as error:
                 raise RuntimeUnavailable(f"the Docker engine cannot be reached: {error}") from error
 
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        return await _in_thread(call)
 
     def _client(self) -> docker.DockerClient:
         if self._made is None:
@@ -211,6 +209,32 @@ class Engine:
             else:
                 self._made = docker.from_env(timeout=_CALL_SECONDS)
         return self._made
+
+
+async def _in_thread(call: Callable[[], T]) -> T:
+    """The result of a blocking call made in a thread of its own."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def tell(result: T | None, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(result)  # type: ignore[arg-type]
+
+    def run() -> None:
+        try:
+            outcome: tuple[T | None, BaseException | None] = (call(), None)
+        except BaseException as error:
+            outcome = (None, error)
+        # The loop may have been closed while the engine kept us waiting.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(tell, *outcome)
+
+    threading.Thread(target=run, daemon=True, name="docker").start()
+    return await done
 
 
 def split_image(image: str) -> tuple[str, str | None]:
