@@ -31,7 +31,8 @@ from oarlock_schemas import (
     TaskSubmitted,
 )
 
-SITE = "local"
+SITE = f"s{os.getpid()}"
+"""Of this test process: several may use one Docker engine at a time."""
 NODE = "node1"
 AT = "2026-01-01T00:00:00Z"
 
@@ -41,6 +42,7 @@ class Matcher:
     """Does what the matcher does around a placement: task record, lease, event."""
 
     bus: Bus
+    site: str = SITE
 
     def cpu(self) -> PlacedDevice:
         """This machine's CPU, as the inventory shows it."""
@@ -302,9 +304,7 @@ async def docker_launcher(
     folder = tmp_path / "launcher"
     folder.mkdir()
     extra = {"OARLOCK_RUNTIME": "docker", "DOCKER_HOST": docker_engine.host, "OARLOCK_DOCKER_NETWORK": "none"}
-    process = LauncherProcess(
-        nats, folder, {**extra, "OARLOCK_DOCKER_PULL": "false", "OARLOCK_SITE": f"s{os.getpid()}"}
-    )
+    process = LauncherProcess(nats, folder, {**extra, "OARLOCK_DOCKER_PULL": "false"})
     await process.start()
     yield process
     if process.process is not None and process.process.returncode is None:

@@ -20,13 +20,18 @@ pytestmark = pytest.mark.docker
 
 
 @pytest.fixture
-def engine(docker_engine: DockerEngine) -> Iterator[docker.DockerClient]:
+def engine(docker_engine: DockerEngine, matcher: Matcher) -> Iterator[docker.DockerClient]:
     """The engine, to look at it from outside; nothing may be left on it."""
     client = docker.DockerClient(base_url=docker_engine.host)
-    for container in client.containers.list(all=True, filters={"label": "oarlock.task_id"}):
-        container.remove(force=True)
     yield client
+    for container in client.containers.list(all=True, filters=ours(matcher)):
+        container.remove(force=True)
     client.close()
+
+
+def ours(matcher: Matcher) -> dict[str, str | list[str] | bool]:
+    """The filter for the containers of this test process."""
+    return {"label": f"oarlock.site={matcher.site}"}
 
 
 def shell(text: str) -> list[str]:
@@ -51,12 +56,11 @@ async def test_a_task_on_device_2_sees_device_2_only(
     assert f"--gpus device={gpus.uid(2)}" in launched.docker_command
     assert "--cap-drop ALL --security-opt no-new-privileges" in launched.docker_command
     # Cleaned up when the end was told.
-    await asyncio.wait_for(_empty(engine), 15)
+    await asyncio.wait_for(_empty(engine, matcher), 15)
 
 
-async def _empty(engine: docker.DockerClient) -> None:
-    ours = {"label": "oarlock.task_id"}
-    while await asyncio.to_thread(engine.containers.list, all=True, filters=ours):  # noqa: ASYNC110
+async def _empty(engine: docker.DockerClient, matcher: Matcher) -> None:
+    while await asyncio.to_thread(engine.containers.list, all=True, filters=ours(matcher)):  # noqa: ASYNC110
         await asyncio.sleep(0.1)
 
 
@@ -93,19 +97,17 @@ async def test_a_start_that_fails_leaves_nothing(
     assert program.outcome == "error" and "/no/such" in str(program.message)
     image = await matcher.finished("image")
     assert image.outcome == "error" and "pulling is off" in str(image.message)
-    await asyncio.wait_for(_empty(engine), 15)
+    await asyncio.wait_for(_empty(engine, matcher), 15)
 
 
 async def test_going_over_the_memory_limit_is_oom(
     matcher: Matcher, docker_launcher: LauncherProcess, docker_engine: DockerEngine
 ) -> None:
-    site = docker_launcher.extra["OARLOCK_SITE"]
     placed = await matcher.place(
         "fat",
         devices=[matcher.cpu().model_copy(update={"reserved_bytes": 24 << 20})],
         image=docker_engine.image,
         command=shell("echo before; dd if=/dev/zero of=/dev/null bs=256M count=1"),
-        site=site,
     )
     finished = await matcher.finished("fat")
     assert finished.outcome == "oom", finished
@@ -116,7 +118,6 @@ async def test_going_over_the_memory_limit_is_oom(
         "said",
         image=docker_engine.image,
         command=shell("echo 'Out of memory error on GPU 0. Cannot allocate 2.0GB memory' >&2; false"),
-        site=site,
     )
     said = await matcher.finished("said")
     assert (said.outcome, said.exit_code) == ("oom", 1)
@@ -125,11 +126,12 @@ async def test_going_over_the_memory_limit_is_oom(
 async def test_cancel_timeout_and_confinement(
     matcher: Matcher, docker_launcher: LauncherProcess, docker_engine: DockerEngine, engine: docker.DockerClient
 ) -> None:
-    site, image = docker_launcher.extra["OARLOCK_SITE"], docker_engine.image
-    await matcher.place("stop", image=image, command=shell("echo up; sleep 600"), site=site)
-    await matcher.place("slow", image=image, command=["sleep", "600"], site=site, scheduler={"run_timeout_seconds": 1})
-    code = "echo '#' > /workspace/x; echo y > /output/y && cat /workspace/main.py /output/y; cat /proc/self/status | busybox grep -E 'CapEff|NoNewPrivs'"
-    await matcher.place("held", "inside = 1", image=image, command=shell(code), site=site)
+    image = docker_engine.image
+    await matcher.place("stop", image=image, command=shell("echo up; sleep 600"))
+    await matcher.place("slow", image=image, command=["sleep", "600"], scheduler={"run_timeout_seconds": 1})
+    code = "echo '#' > /workspace/x; echo y > /output/y && cat /workspace/main.py /output/y"
+    code += "; busybox grep -E 'CapEff|NoNewPrivs' /proc/self/status"
+    await matcher.place("held", "inside = 1", image=image, command=shell(code))
     await matcher.output("stop", lambda lines: "up" in lines)
     launched = await matcher.launched("stop")
     shown = engine.containers.get(launched.run_id).attrs["HostConfig"]
@@ -137,7 +139,7 @@ async def test_cancel_timeout_and_confinement(
     assert shown["PidsLimit"] == 4096 and shown["NetworkMode"] == "none" and shown["Init"] is True
     labels = engine.containers.get(launched.run_id).labels
     assert labels["oarlock.task_id"] == "stop" and labels["oarlock.attempt"] == "1"
-    assert labels["oarlock.site"] == site and int(labels["oarlock.fence"]) > 0
+    assert labels["oarlock.site"] == matcher.site and int(labels["oarlock.fence"]) > 0
     await matcher.bus.publish(matcher.bus.subjects.cancel("stop"), {})
     assert (await matcher.finished("stop")).outcome == "cancelled"
     assert (await matcher.finished("slow")).outcome == "timeout"
@@ -151,9 +153,9 @@ async def test_cancel_timeout_and_confinement(
 async def test_killed_launcher_adopts_its_containers(
     matcher: Matcher, docker_launcher: LauncherProcess, docker_engine: DockerEngine
 ) -> None:
-    site, image = docker_launcher.extra["OARLOCK_SITE"], docker_engine.image
-    await matcher.place("ends", image=image, command=shell("echo one; sleep 2; echo two"), site=site)
-    await matcher.place("stays", image=image, command=["sleep", "600"], site=site)
+    image = docker_engine.image
+    await matcher.place("ends", image=image, command=shell("echo one; sleep 2; echo two"))
+    await matcher.place("stays", image=image, command=["sleep", "600"])
     await matcher.launched("ends")
     await matcher.launched("stays")
     await matcher.output("ends", lambda lines: "one" in lines)
@@ -172,14 +174,18 @@ async def test_killed_launcher_adopts_its_containers(
 async def test_containers_are_adopted_by_their_labels_when_the_records_are_lost(
     matcher: Matcher, docker_launcher: LauncherProcess, docker_engine: DockerEngine, engine: docker.DockerClient
 ) -> None:
-    site, image = docker_launcher.extra["OARLOCK_SITE"], docker_engine.image
-    placed = await matcher.place("orphan", image=image, command=["sleep", "600"], site=site, exclusive=True)
+    image = docker_engine.image
+    placed = await matcher.place("orphan", image=image, command=["sleep", "600"], exclusive=True)
     await matcher.launched("orphan")
     await docker_launcher.kill()
     # One that was created and never started, as a crash between the two calls leaves it.
-    labels = engine.containers.get("oarlock-orphan-1").labels
+    labels = engine.containers.get(f"oarlock-{matcher.site}-orphan-1").labels
     engine.containers.create(
-        image, ["true"], name="oarlock-never-1", labels={**labels, "oarlock.task_id": "never"}, network_mode="none"
+        image,
+        ["true"],
+        name=f"oarlock-{matcher.site}-never-1",
+        labels={**labels, "oarlock.task_id": "never"},
+        network_mode="none",
     )
     shutil.rmtree(docker_launcher.folder / "records")
     await docker_launcher.start()
@@ -187,7 +193,7 @@ async def test_containers_are_adopted_by_their_labels_when_the_records_are_lost(
     finished = await matcher.finished("orphan")
     assert finished.outcome == "cancelled"
     assert finished.device_uids == [placed.devices[0].uid]
-    await asyncio.wait_for(_empty(engine), 15)
+    await asyncio.wait_for(_empty(engine, matcher), 15)
 
 
 async def test_nats_of_our_image_answers(docker_engine: DockerEngine, monkeypatch: pytest.MonkeyPatch) -> None:

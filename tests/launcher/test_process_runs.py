@@ -46,7 +46,7 @@ async def test_a_script_runs_and_ends_once(matcher: Matcher, launcher: LauncherP
     finished = await matcher.finished("t1")
     assert (finished.outcome, finished.exit_code) == ("ok", 0)
     assert launched.runtime == "process" and launched.pid is not None and not launched.simulated
-    assert launched.docker_command.startswith("docker run --detach --name oarlock-t1-1 --cap-drop ALL")
+    assert launched.docker_command.startswith(f"docker run --detach --name oarlock-{matcher.site}-t1-1 --cap-drop ALL")
     assert finished.log_tail == ["hello ['--epochs', '2']"]
     record = await matcher.record("t1")
     assert [step.state for step in record.history] == ["launching", "running", "succeeded"]

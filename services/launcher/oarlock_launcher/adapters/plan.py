@@ -94,7 +94,7 @@ def plan_container(
         raise CannotStart(str(error)) from error
     environment, _ = run_environment(_BASE_ENVIRONMENT, placed.task.environment, visibility)
     return box.Container(
-        name=container_name(run),
+        name=container_name(run, policy.site),
         image=image,
         command=command,
         environment=environment,
@@ -123,9 +123,9 @@ def _image(run: Run, placed: TaskPlaced, device: Device, policy: ContainerPolicy
         raise
 
 
-def container_name(run: Run) -> str:
-    """One name per run, so that the engine itself refuses a second start."""
-    return f"oarlock-{run.task_id}-{run.attempt}"
+def container_name(run: Run, site: str) -> str:
+    """One name per run, so that the engine itself refuses a second start; sites may share an engine."""
+    return f"oarlock-{site}-{run.task_id}-{run.attempt}"
 
 
 def labels(run: Run, site: str) -> dict[str, str]:

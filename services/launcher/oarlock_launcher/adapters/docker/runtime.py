@@ -50,7 +50,7 @@ class DockerRuntime:
 
     async def prepare(self, run: Run, placed: TaskPlaced) -> None:
         """See ``ports.Runtime``."""
-        present = await self._engine.inspect(plan.container_name(run))
+        present = await self._engine.inspect(self._name(run))
         if present is not None and present["State"]["StartedAt"] != _NEVER:
             return
         await asyncio.to_thread(_clear, self._folder(run.key))
@@ -71,7 +71,7 @@ class DockerRuntime:
         seen = 0
         while True:
             try:
-                async for line in self._engine.logs(plan.container_name(run)):
+                async for line in self._engine.logs(self._name(run)):
                     if line.number > seen:
                         seen = line.number
                         yield line
@@ -81,7 +81,7 @@ class DockerRuntime:
 
     async def wait(self, run: Run) -> Ending:
         """See ``ports.Runtime``."""
-        name = plan.container_name(run)
+        name = self._name(run)
         while True:
             try:
                 await self._engine.wait(name)
@@ -97,14 +97,14 @@ class DockerRuntime:
         """See ``ports.Runtime``."""
         while True:
             try:
-                await self._engine.stop(plan.container_name(run), self._grace_seconds)
+                await self._engine.stop(self._name(run), self._grace_seconds)
                 return
             except RuntimeUnavailable:
                 await asyncio.sleep(_ENGINE_RETRY_SECONDS)
 
     async def discard(self, run: Run) -> None:
         """See ``ports.Runtime``."""
-        await self._engine.remove(plan.container_name(run))
+        await self._engine.remove(self._name(run))
         await asyncio.to_thread(shutil.rmtree, self._folder(run.key), ignore_errors=True)
 
     async def find(self, known: Collection[Run]) -> dict[Key, Run]:
@@ -120,6 +120,9 @@ class DockerRuntime:
                 continue
             found[run.key] = by_key.get(run.key, run)
         return found
+
+    def _name(self, run: Run) -> str:
+        return plan.container_name(run, self._policy.site)
 
     async def _container(self, run: Run, placed: TaskPlaced) -> box.Container:
         devices = await self._devices.find(run.devices[0].vendor, [grant.uid for grant in run.devices])
