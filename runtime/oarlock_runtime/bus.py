@@ -66,7 +66,7 @@ class Bus:
         self.closed = asyncio.Event()
         """Set when the connection is over for good."""
         self._denials: set[str] = set()
-        self._asking: set[asyncio.Timeout] = set()
+        self._asking: dict[asyncio.Timeout, str | None] = {}
         self._on_reconnect: set[Callable[[], None]] = set()
 
     @classmethod
@@ -110,7 +110,7 @@ class Bus:
                 first_refusal.set()
             elif denied := _DENIED.search(str(error)):
                 log.warning("not permitted", subject=denied[1])
-                bus._denials.add(denied[1].lower())
+                bus._refused(denied[1].lower())
             else:
                 log.debug("bus error", error=repr(error))
 
@@ -191,7 +191,7 @@ class Bus:
             PermanentError: the server refuses (no room, no permission).
         """
         try:
-            async with self.until_reconnected(_ENSURE_SECONDS):
+            async with self.until_reconnected(_ENSURE_SECONDS, "$JS.API.STREAM."):
                 await provision(self.jetstream, self.subjects)
         except (BusUnavailable, TimeoutError) as error:
             if any(subject.startswith("$js.api.stream.") for subject in self._denials):
@@ -239,7 +239,7 @@ class Bus:
         cause: BaseException | None = None
         while (left := deadline - asyncio.get_running_loop().time()) > 0:
             try:
-                async with self.until_reconnected(min(_ATTEMPT_SECONDS, left)):
+                async with self.until_reconnected(min(_ATTEMPT_SECONDS, left), subject):
                     ack = await self.jetstream.publish(
                         subject, data, timeout=_ATTEMPT_SECONDS, headers=dict(all_headers)
                     )
@@ -429,14 +429,21 @@ class Bus:
         await self.close()
 
     @contextlib.asynccontextmanager
-    async def until_reconnected(self, seconds: float) -> AsyncGenerator[None, None]:
-        """A time-out that also strikes on a reconnection: what was asked on the old connection is never answered."""
+    async def until_reconnected(self, seconds: float, subject: str | None = None) -> AsyncGenerator[None, None]:
+        """A time-out that strikes early where no answer can come any more.
+
+        That is after a reconnection, as what was asked on the old connection is lost, and when the server refuses a
+        publish whose subject begins with ``subject``.
+
+        Raises:
+            TimeoutError: no answer.
+        """
         async with asyncio.timeout(seconds) as scope:
-            self._asking.add(scope)
+            self._asking[scope] = subject.lower() if subject else None
             try:
                 yield
             finally:
-                self._asking.discard(scope)
+                del self._asking[scope]
 
     def denied(self, subject: str) -> bool:
         """Whether the server has refused this subject since we last asked; bounded memory."""
@@ -446,11 +453,17 @@ class Bus:
             self._denials.clear()
         return denied
 
+    def _refused(self, subject: str) -> None:
+        self._denials.add(subject)
+        for scope, asked in self._asking.items():
+            if asked is not None and subject.startswith(asked):
+                _strike(scope)
+
     async def _reconnected(self) -> None:
         self.reconnect_count += 1
         log.info("bus reconnected", count=self.reconnect_count)
-        for scope in list(self._asking):
-            scope.reschedule(asyncio.get_running_loop().time())
+        for scope in self._asking:
+            _strike(scope)
         for callback in list(self._on_reconnect):
             callback()
 
@@ -459,6 +472,12 @@ class Bus:
 
     async def _closed(self) -> None:
         self.closed.set()
+
+
+def _strike(scope: asyncio.Timeout) -> None:
+    """Let the time-out strike now, unless it just has."""
+    if not scope.expired():
+        scope.reschedule(asyncio.get_running_loop().time())
 
 
 def _public(url: str) -> str:

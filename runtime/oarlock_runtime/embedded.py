@@ -61,8 +61,8 @@ class EmbeddedServer:
         port: TCP port on 127.0.0.1; 0 takes a free one and keeps it over restarts of this object.
         sync_always: flush every message to disk before acknowledging. Survives a power loss at about a third of the
             publish rate; the default survives the death of the process, not that of the machine.
-        config: a complete server configuration to use instead of ours (address and port are overridden; its ``store_dir`` must name
-            a folder of its own).
+        config: a complete server configuration to use instead of ours (address and port are overridden;
+            its ``store_dir`` must name a folder of its own).
         environment: variables the configuration refers to, added to this process's own.
 
     Raises:

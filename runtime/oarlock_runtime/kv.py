@@ -264,7 +264,7 @@ class Bucket(Generic[V]):
         # Not repeated on a time-out: whether the first one happened is for the caller to find out by reading.
         try:
             check_size(headers, data, MESSAGE_MAX_BYTES)
-            async with self._bus.until_reconnected(_SERVER_TIMEOUT_SECONDS):
+            async with self._bus.until_reconnected(_SERVER_TIMEOUT_SECONDS, self._subject(key)):
                 ack = await self._bus.jetstream.publish(
                     self._subject(key), data, timeout=_SERVER_TIMEOUT_SECONDS, headers=dict(headers)
                 )

@@ -55,7 +55,7 @@ async def _provision_one(jetstream: JetStreamContext, wanted: api.StreamConfig) 
         max_bytes=max(present.max_bytes or 0, wanted.max_bytes or 0) if (present.max_bytes or -1) > 0 else -1,
         max_msg_size=wanted.max_msg_size,
         max_msgs_per_subject=wanted.max_msgs_per_subject,
-        allow_msg_ttl=present.allow_msg_ttl or wanted.allow_msg_ttl,
+        allow_msg_ttl=True if wanted.allow_msg_ttl else present.allow_msg_ttl,
         subject_delete_marker_ttl=wanted.subject_delete_marker_ttl,
     )
     if merged.as_dict() != present.as_dict():
