@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import docker
+import docker.errors
 import pytest
 
 from oarlock_launcher.settings import LauncherSettings
@@ -25,7 +27,8 @@ def engine(docker_engine: DockerEngine, matcher: Matcher) -> Iterator[docker.Doc
     client = docker.DockerClient(base_url=docker_engine.host)
     yield client
     for container in client.containers.list(all=True, filters=ours(matcher)):
-        container.remove(force=True)
+        with contextlib.suppress(docker.errors.APIError):
+            container.remove(force=True)
     client.close()
 
 

@@ -134,8 +134,14 @@ class Engine:
         """Remove it with its anonymous volumes, running or not."""
 
         def remove(client: docker.DockerClient) -> None:
-            with contextlib.suppress(docker.errors.NotFound):
+            try:
                 client.containers.get(name).remove(force=True, v=True)
+            except docker.errors.NotFound:
+                return
+            except docker.errors.APIError as error:
+                # Somebody is removing it already.
+                if error.status_code != _CONFLICT:
+                    raise
 
         await self._call(remove)
 
