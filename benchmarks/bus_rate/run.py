@@ -14,8 +14,9 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 
-from oarlock_runtime import Bus, Context, EmbeddedServer, Service
 from pydantic import BaseModel
+
+from oarlock_runtime import Bus, Context, EmbeddedServer, Service
 
 
 class Event(BaseModel):
@@ -57,7 +58,7 @@ async def handle(bus: Bus, subject: str, count: int, durable: str, prefetch: int
     done = asyncio.Event()
     left = count
 
-    async def handler(event: Event, context: Context) -> None:
+    async def handler(_: Event, __: Context) -> None:
         nonlocal left
         left -= 1
         if not left:
