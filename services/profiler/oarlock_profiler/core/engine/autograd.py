@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from oarlock_profiler.core.engine.engine import Engine
     from oarlock_profiler.core.engine.tensor import Tensor
 
+SAME_OBJECT = frozenset({"add", "subtract", "assign", "contiguous", "addmm"})
+"""Operators whose gradient is the very tensor object that came in."""
 UNIQUE = 2
 """What ``sys.getrefcount`` says of a storage that one gradient alone holds (the attribute and the argument)."""
 
@@ -36,14 +38,24 @@ class Grad:
     object.
     """
 
-    __slots__ = ("dense", "dtype", "shape", "shared", "storage")
+    __slots__ = ("borrowed", "dense", "dtype", "shape", "shared", "storage")
 
-    def __init__(self, storage: Storage, shape: Shape, dtype: str, *, dense: bool = True, shared: bool = False) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        shape: Shape,
+        dtype: str,
+        *,
+        dense: bool = True,
+        shared: bool = False,
+        borrowed: bool = False,
+    ) -> None:
         self.storage = storage
         self.shape = shape
         self.dtype = dtype
         self.dense = dense
         self.shared = shared
+        self.borrowed = borrowed
 
     @property
     def nbytes(self) -> int:
@@ -236,7 +248,7 @@ class BackwardPass:
 
 def _owned(grad: Grad) -> bool:
     """Whether nothing else holds the gradient's buffer, so that it may be written over."""
-    return grad.dense and sys.getrefcount(grad.storage) <= UNIQUE
+    return grad.dense and not grad.borrowed and sys.getrefcount(grad.storage) <= UNIQUE
 
 
 def default_rule(engine: Engine, node: Node, grads: list[Grad | None]) -> list[Grad | None]:
@@ -249,6 +261,7 @@ def default_rule(engine: Engine, node: Node, grads: list[Grad | None]) -> list[G
         scratch.append(engine.allocate(node.workspace_bytes, "workspace", incoming.storage.device, node.name))
     result: list[Grad | None] = []
     moved = incoming.nbytes
+    torch = engine.framework != "paddle"
     aliased = sum(1 for e in node.edges if e is not None and e.mode in ("alias", "expand"))
     for edge in node.edges:
         if edge is None or edge.mode == "none":
@@ -256,8 +269,18 @@ def default_rule(engine: Engine, node: Node, grads: list[Grad | None]) -> list[G
             continue
         mode = edge.mode
         if mode == "alias" and numel(edge.shape) == numel(incoming.shape):
-            # One tensor object handed to several inputs cannot be stolen by a leaf; a lone one can.
-            result.append(Grad(incoming.storage, edge.shape, incoming.dtype, dense=incoming.dense, shared=aliased > 1))
+            # One tensor object handed to several inputs cannot be stolen by a leaf; a view of it can, but keeps its base.
+            same = edge.shape == incoming.shape and node.name in SAME_OBJECT
+            result.append(
+                Grad(
+                    incoming.storage,
+                    edge.shape,
+                    incoming.dtype,
+                    dense=incoming.dense,
+                    shared=aliased > 1 or (same and incoming.shared),
+                    borrowed=incoming.borrowed or not same,
+                )
+            )
         elif mode == "expand":
             result.append(Grad(incoming.storage, edge.shape, edge.dtype, dense=False))
         elif (
@@ -269,6 +292,8 @@ def default_rule(engine: Engine, node: Node, grads: list[Grad | None]) -> list[G
             result.append(Grad(incoming.storage, edge.shape, edge.dtype))
         else:
             fresh = engine.fresh_grad(edge.shape, edge.dtype, edge.device, node.name)
+            # PyTorch's linear hands out transposed or folded views of the products.
+            fresh.borrowed = node.name == "linear" and torch and (len(result) == 1 or len(edge.shape) != 2)
             moved += fresh.nbytes
             result.append(fresh)
     for storage in node.saved or ():

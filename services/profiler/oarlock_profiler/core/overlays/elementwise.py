@@ -48,6 +48,11 @@ PADDLE_REUSE = frozenset({
 KERNELS = {"swish": "swish", "neg": "scale", "logsigmoid": "logsigmoid", "log_sigmoid": "logsigmoid", "tanhshrink": "tanh_shrink"}
 
 
+# Temporaries of PyTorch's backward formulas, in tensors of the input's size (read off its allocator).
+TORCH_BACKWARD_TEMPORARIES = {
+    "tanhshrink": 2, "log2": 1, "log10": 1, "log1p": 1, "expm1": 1, "sqrt": 1, "rsqrt": 2, "square": 2, "abs": 1, "sin": 1, "cos": 2,
+    "tan": 2, "erf": 4, "reciprocal": 2, "atan": 2, "sinh": 1, "cosh": 1, "asin": 3, "acos": 3, "erfinv": 3,
+}  # fmt: skip
 FROM_RESULT = frozenset({"leaky_relu", "relu6", "hardtanh", "elu", "celu", "rrelu", "threshold"})
 
 
@@ -61,7 +66,11 @@ def unary(context: Context, name: str, input: Value, *, inplace: bool = False, v
     x = tensor(context, input)
     keeps = UNARY.get(name) or ACTIVATIONS.get(name) or ("in", "in")
     paddle = engine.framework == "paddle"
+    if name == "softsign" and not paddle:
+        return binary(context, "divide", x, binary(context, "add", unary(context, "abs", x), 1.0))  # type: ignore[no-any-return]
     saved = _saved(keeps[1] if paddle else keeps[0], x)
+    if name == "logsigmoid" and engine.kernels == "cpu" and not paddle:
+        saved.append(x.nbytes)
     if inplace and saved and saved[0] is x:
         # In place, PyTorch has formulas over the result for some; for the others it keeps a copy of the input.
         saved = ["output"] if paddle or name in FROM_RESULT else [x.nbytes]
@@ -74,6 +83,7 @@ def unary(context: Context, name: str, input: Value, *, inplace: bool = False, v
     made = engine.apply(
         name, [x], x.shape or (), dtype, saved=saved, inplace=x if inplace and dtype == x.dtype else None, grad=mode,
         kernel=KERNELS.get(name, name), value=value,
+        backward_workspace_bytes=0 if paddle else x.nbytes * TORCH_BACKWARD_TEMPORARIES.get(name, 0),
     )  # fmt: skip
     return keep_order(made, x)
 
@@ -192,9 +202,18 @@ def binary(context: Context, name: str, left: Value, right: Value, *, inplace: b
     target = a if inplace and a.storage is not None and shape == a.shape else None
     if target is not None:
         dtype = a.dtype
+    whole = int(numel(shape) * 4)
+    temporaries = 0
+    if not paddle:
+        if name == "divide" and b.storage is not None and b.requires_grad:
+            temporaries = (2 if a.storage is not None else 4) * whole
+        elif name == "pow":
+            temporaries = 2 * whole
+        elif name in ("maximum", "minimum"):
+            temporaries = whole * 3 // 2
     made = engine.apply(
         name, inputs, shape, dtype if engine.autocast is None or number or dtype not in FLOATING else None,
-        saved=saved, inplace=target, grad=modes, kernel=kernel, value=value,
+        saved=saved, inplace=target, grad=modes, kernel=kernel, value=value, backward_workspace_bytes=temporaries,
     )  # fmt: skip
     return keep_order(made, a if a.shape == shape else b)
 
@@ -362,7 +381,7 @@ def _clip(context: Context, input: Value, low: Value, high: Value, inplace: bool
         value = min(value, high) if high is not None else value
     return engine.apply(
         "clip", [x, *bounds], shape, x.dtype, saved=[x], inplace=x if inplace else None,
-        grad="reuse" if engine.framework == "paddle" else "fresh", value=value,
+        grad="reuse" if engine.framework == "paddle" else "fresh", value=value, backward_workspace_bytes=x.nbytes // 2,
     )  # fmt: skip
 
 
@@ -593,7 +612,7 @@ def prelu(context: Context, input: Value, weight: Value, data_format: Value = "N
     """Leaky ReLU with a learned slope."""
     del data_format
     x, w = tensor(context, input), tensor(context, weight)
-    return engine_of(context).apply("prelu", [x, w], x.shape or (), x.dtype, saved=[x, w])
+    return engine_of(context).apply("prelu", [x, w], x.shape or (), x.dtype, saved=[x, w], backward_workspace_bytes=x.nbytes)
 
 
 @operator(["paddle.nn.functional.maxout"])

@@ -199,7 +199,7 @@ def gather(context: Context, input: Value, axis: Value, index: Value = None, *ar
     shape = x.shape or ()
     along = engine.framework == "torch" or kwargs.get("along") is True
     if along or (axis is not None and len(idx.shape or ()) == len(shape) and len(shape) > 1):
-        return engine.apply("take_along_axis", [x, idx], idx.shape or (), x.dtype, saved=[idx], grad=("fresh", "none"), kernel="take_along_axis")
+        return engine.apply("take_along_axis", [x, idx], idx.shape or (), x.dtype, saved=[x, idx], grad=("fresh", "none"), kernel="take_along_axis")
     at = axis_of(integer(axis, 0), len(shape))
     return engine.apply("gather", [x, idx], (*shape[:at], *((idx.shape or ()) if len(idx.shape or ()) < 2 else (numel(idx.shape or ()),)), *shape[at + 1 :]), x.dtype, saved=[x, idx], grad=("fresh", "none"))
 

@@ -114,7 +114,10 @@ def rms_norm(context: Context, input: Value, normalized: Value, weight: Value) -
     shape = x.shape or ()
     inner = integers(normalized)
     rows = numel(shape[: len(shape) - len(inner)])
-    return engine.apply("rms_norm", [x, *_parameters(weight)], shape, x.dtype, saved=[x, *_parameters(weight), rows * STATISTIC], flops=5 * numel(shape))
+    saved: list[Any] = [x, *_parameters(weight), rows * STATISTIC]
+    if engine.kernels == "cpu" and engine.framework == "torch":
+        saved.append(x.nbytes)  # written out of several operators there
+    return engine.apply("rms_norm", [x, *_parameters(weight)], shape, x.dtype, saved=saved, flops=5 * numel(shape))
 
 
 @operator(["torch.nn.functional.rms_norm", "torch.rms_norm", "paddle.nn.functional.rms_norm"], rename={"input": "x"})
@@ -141,4 +144,4 @@ def local_response_norm(context: Context, x: Value, size: Value, *args: Value, *
     """Each channel divided by its neighbours' squares: several operators, three kept tensors of the input's size."""
     del size, args, kwargs
     a = tensor(context, x)
-    return engine_of(context).apply("local_response_norm", [a], a.shape or (), a.dtype, saved=[a, a.nbytes, a.nbytes])
+    return engine_of(context).apply("local_response_norm", [a], a.shape or (), a.dtype, saved=[a, a.nbytes, a.nbytes, a.nbytes])

@@ -29,6 +29,14 @@ def _known(x: Tensor, compute: Any) -> Any:
     return x.value if not isinstance(x.value, list) else None
 
 
+TORCH_BACKWARD_TEMPORARIES = {"max": 2.25, "min": 2.25, "amax": 1.3, "amin": 1.3, "var": 1, "std": 1, "norm": 1, "logsumexp": 2, "cumsum": 2, "prod": 1.3}
+"""Temporaries of PyTorch's backward formulas, in tensors of the input's size (read off its allocator)."""
+
+
+def _temporaries(context: Context, name: str, x: Tensor) -> int:
+    return 0 if context.engine.framework == "paddle" else int(x.nbytes * TORCH_BACKWARD_TEMPORARIES.get(name, 0))
+
+
 def _sum_like(name: str, saves: Any, mode: str, compute: Any = None) -> None:
     def call(context: Context, input: Value, axis: Value = None, keepdim: Value = False, dtype: Value = None, **kwargs: Value) -> Value:
         engine = engine_of(context)
@@ -42,7 +50,7 @@ def _sum_like(name: str, saves: Any, mode: str, compute: Any = None) -> None:
             wanted = engine.default_dtype
         shape = _reduced(x, axis, keepdim)
         value = _known(x, compute) if compute is not None and not shape else None
-        return engine.apply(name, [x], shape, wanted or x.dtype, saved=saves(x) if saves else (), grad=mode, value=value, kernel="mean_all" if name == "mean" and axis is None else None)  # type: ignore[arg-type]
+        return engine.apply(name, [x], shape, wanted or x.dtype, saved=saves(x) if saves else (), grad=mode, value=value, kernel="mean_all" if name == "mean" and axis is None else None, backward_workspace_bytes=_temporaries(context, name, x))  # type: ignore[arg-type]
 
     call.__name__ = name
     operator(names(name))(call)
@@ -92,7 +100,10 @@ def _extreme(name: str, compute: Any) -> None:
         x = tensor(context, input)
         shape = _reduced(x, axis, keepdim)
         if axis is None:
-            return engine.apply(name, [x], shape, x.dtype, saved=[x, "output"], value=_known(x, compute) if not shape else None)
+            return engine.apply(
+                name, [x], shape, x.dtype, saved=[x, "output"], value=_known(x, compute) if not shape else None,
+                backward_workspace_bytes=_temporaries(context, name, x),
+            )  # fmt: skip
         if engine.framework == "paddle":
             return engine.apply(name, [x], shape, x.dtype, saved=[x, "output"])
         values, indices = engine.apply_multi(name, [x], [(shape, x.dtype), (shape, "int64")], saved=[("output", 1)])
@@ -150,7 +161,7 @@ def _moments(name: str) -> None:
         if isinstance(axis, bool):
             axis = None
         del unbiased
-        return engine_of(context).apply(name, [x], _reduced(x, axis, keepdim), x.dtype, saved=[x, "output"] if name == "std" else [x])
+        return engine_of(context).apply(name, [x], _reduced(x, axis, keepdim), x.dtype, saved=[x, "output"] if name == "std" else [x], backward_workspace_bytes=_temporaries(context, name, x))
 
     call.__name__ = name
     operator(names(name))(call)
@@ -174,7 +185,7 @@ def norm(context: Context, input: Value, p: Value = 2, axis: Value = None, keepd
     """Vector or matrix norm."""
     x = tensor(context, input)
     del p
-    return engine_of(context).apply("norm", [x], _reduced(x, axis, keepdim), dtype_name(dtype) or x.dtype, saved=[x, "output"], kernel="p_norm")
+    return engine_of(context).apply("norm", [x], _reduced(x, axis, keepdim), dtype_name(dtype) or x.dtype, saved=[x, "output"], kernel="p_norm", backward_workspace_bytes=_temporaries(context, "norm", x))
 
 
 @operator(names("dist"), rename={"x": "input", "y": "other"})
@@ -193,7 +204,7 @@ def _scan(name: str, saves: Any) -> None:
         if axis is None and context.engine.framework == "paddle":
             shape = (numel(shape),)
         kind = dtype_name(dtype) or ("int64" if x.dtype not in FLOATING and x.dtype not in COMPLEX else x.dtype)
-        return engine_of(context).apply(name, [x], shape, kind, saved=saves(x))
+        return engine_of(context).apply(name, [x], shape, kind, saved=saves(x), backward_workspace_bytes=_temporaries(context, name, x))
 
     call.__name__ = name
     operator([*names(name), *names(name + "_")])(call)

@@ -319,7 +319,7 @@ def _slices(engine: Engine, node: Node, grads: list[Grad | None]) -> list[Grad |
     incoming = grads[0]
     assert incoming is not None  # noqa: S101  # the pass calls a rule only with a gradient
     engine.record(f"{node.name}_backward", f"{node.kernel}_grad", incoming.dtype, (), bytes_moved=0)
-    return [Grad(incoming.storage, e.shape, e.dtype) if e is not None else None for e in node.edges]
+    return [Grad(incoming.storage, e.shape, e.dtype, shared=True, borrowed=True) if e is not None else None for e in node.edges]
 
 
 @operator(names("concat", "cat", "concatenate"), rename={"x": "tensors", "dim": "axis", "input": "tensors"})
