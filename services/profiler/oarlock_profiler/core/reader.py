@@ -70,7 +70,7 @@ def _walk(machine: Machine, request: Request) -> str | None:
         machine.findings.gap("the entry script", Where(entry, 1), "the file is not in the bundle")
         return f"{entry} is not in the bundle"
     folder = entry.rpartition("/")[0]
-    machine.importer.roots = [folder, ""] if folder else [""]
+    machine.importer.base_roots = [folder, ""] if folder else [""]
     try:
         machine.importer.run(entry.rpartition("/")[2].removesuffix(".py"), entry, data, main=True)
     except Raised as raised:

@@ -13,6 +13,7 @@ from oarlock_profiler.core.interpreter.values import (
     Function,
     HostObject,
     Instance,
+    Method,
     Module,
     Native,
     Unknown,
@@ -105,6 +106,8 @@ def bind(m: Machine, found: Value, obj: Value, cls: Class, owner: Class | None =
     if kind is Native:
         # a host function that the script itself put into its class is a builtin there: those do not bind
         return found if owner is not None and owner.module is not None else BoundMethod(found, obj)
+    if kind is Method:
+        return BoundMethod(found, obj)
     if kind is StaticMethod:
         return found.function
     if kind is ClassMethod:
@@ -181,6 +184,8 @@ def class_(m: Machine, cls: Class, name: str) -> Value:
 def super_(m: Machine, proxy: Super, name: str) -> Value:
     """The next definition after ``proxy.cls`` in the MRO of the holder."""
     holder = proxy.holder
+    if isinstance(holder, Class) and proxy.cls not in holder.mro:
+        return _meta_super(m, proxy, holder, name)
     cls = holder.cls if isinstance(holder, Instance) else holder
     if not isinstance(cls, Class):
         return MISSING
@@ -209,6 +214,18 @@ def super_(m: Machine, proxy: Super, name: str) -> Value:
                 return m.call(bind(m, hook, holder, cls), [name])
     if cls.unknown_base is not None:
         return m.part(cls.unknown_base, attribute=name)
+    return MISSING
+
+
+def _meta_super(m: Machine, proxy: Super, holder: Class, name: str) -> Value:
+    """``super()`` in a method of a metaclass: bound to the class it works on."""
+    kind = m.builtins["type"]
+    for one in (*proxy.cls.mro[1:], kind):
+        if name in one.namespace:
+            found = one.namespace[name]
+            if type(found) is StaticMethod:
+                return found.function
+            return found if name == "__new__" or one is m.object else BoundMethod(found, holder)
     return MISSING
 
 
@@ -330,6 +347,9 @@ def instance_set(m: Machine, target: Instance, name: str, value: Value) -> None:
             return
     if name == "__class__" and isinstance(value, Class):
         target.cls = value
+        return
+    if name == "__dict__" and isinstance(value, dict):
+        target.attrs = value
         return
     target.attrs[name] = value
 

@@ -6,10 +6,13 @@ Nothing is imported by the host: source is text from :class:`Sources`, parsed an
 from __future__ import annotations
 
 import ast
+import posixpath
+import sys
 import warnings
 from typing import TYPE_CHECKING
 
 from oarlock_profiler.core.interpreter.compiler import Compiler
+from oarlock_profiler.core.interpreter.descriptors import Property
 from oarlock_profiler.core.interpreter.errors import EXCEPTIONS, Raised
 from oarlock_profiler.core.interpreter.frames import Frame
 from oarlock_profiler.core.interpreter.mangling import mangle
@@ -27,8 +30,22 @@ class Importer:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.modules: dict[str, Value] = {}
-        self.roots: list[str] = [""]
+        self.base_roots: list[str] = [""]
         self._missing: set[str] = set()
+
+    @property
+    def roots(self) -> list[str]:
+        """Folders of the bundle that are searched: the script's, the root, and what the script put on ``sys.path``."""
+        added = self.machine.state.get("sys", {}).get("path", ())
+        roots = list(self.base_roots)
+        for entry in added:
+            if not isinstance(entry, str):
+                continue
+            inside = posixpath.normpath(entry.removeprefix("/bundle").lstrip("/") or ".")
+            inside = "" if inside == "." else inside
+            if not inside.startswith("..") and inside not in roots:
+                roots.append(inside)
+        return roots
 
     # -- finding -------------------------------------------------------------------------------------------------
 
@@ -98,6 +115,8 @@ class Importer:
     def _absent(self, name: str) -> Value:
         m = self.machine
         top = name.partition(".")[0]
+        if top in sys.stdlib_module_names:
+            return Unknown(f"{name} is not modelled", m.where, "library", name=name)
         if m.caught(EXCEPTIONS["ImportError"]):
             m.fail("ModuleNotFoundError", f"No module named '{name}'")
         if self.known_library(top):
@@ -232,11 +251,17 @@ class Importer:
             return attrs[name]
         if module.resolve is not None:
             value = module.resolve(name)
+            if type(value) is Property:
+                # an attribute that depends on the reading, such as sys.argv
+                return self.machine.call(value.getter)
             if value is not MISSING:
                 if isinstance(value, Module) and value.resolve is not None:
                     attrs[name] = value
                 return value
         hook = attrs.get("__getattr__")
+        if hook is None and module.resolve is not None:
+            found = registry.get(f"{module.name}.__getattr__")
+            hook = None if found is MISSING else found
         if hook is not None and not name.startswith("__"):
             return self.machine.call(hook, [name])
         if name == "__dict__":

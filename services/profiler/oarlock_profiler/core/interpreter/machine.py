@@ -28,6 +28,7 @@ from oarlock_profiler.core.interpreter.values import (
     HostObject,
     Instance,
     Iteration,
+    Method,
     Module,
     Native,
     Unknown,
@@ -105,7 +106,7 @@ class Machine:
             kind = type(function)
         if kind is Function:
             return calls.function(self, function, args, kwargs)
-        if kind is Native:
+        if kind is Native or kind is Method:
             return calls.native(self, function, args, kwargs)
         if kind is Class:
             return classes.instantiate(self, function, args, kwargs)

@@ -105,6 +105,10 @@ class Native:
         return f"<native {self.name}>"
 
 
+class Method(Native):
+    """A host function that binds like a method even in a class of the script, where a plain :class:`Native` would not."""
+
+
 @dataclass(eq=False, repr=False)
 class Function:
     """A function of the script. ``closure`` is the defining scope (interpreter's own type)."""

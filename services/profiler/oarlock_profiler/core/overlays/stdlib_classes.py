@@ -1,0 +1,641 @@
+"""``enum``, ``abc``, ``typing``, ``types``, ``contextlib``, ``copy``, ``inspect``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from oarlock_profiler.core.interpreter import builtin_types, classes
+from oarlock_profiler.core.interpreter.builtin_types import IntInstance, StrInstance
+from oarlock_profiler.core.interpreter.descriptors import ClassMethod, Property, StaticMethod, TypeForm
+from oarlock_profiler.core.interpreter.errors import OBJECT, Raised
+from oarlock_profiler.core.interpreter.iterators import GeneratorObject, next_item
+from oarlock_profiler.core.interpreter.values import (
+    MISSING,
+    BoundMethod,
+    Class,
+    Context,
+    Function,
+    HostObject,
+    Instance,
+    Module,
+    Native,
+    Unknown,
+    Value,
+)
+from oarlock_profiler.core.overlays.host_functions import nothing
+from oarlock_profiler.core.overlays.registry import entry, linearise, native_class, register
+
+LIBRARIES = (
+    "enum", "abc", "typing", "typing_extensions", "types", "contextlib", "inspect", "copy", "copyreg", "numbers",
+    "strenum", "six", "future", "builtins", "__builtin__", "dataclasses",
+)  # fmt: skip
+
+# -- enum ------------------------------------------------------------------------------------------------------------
+
+
+class EnumMeta(classes.Meta):
+    """Turns the values of a class body into members."""
+
+    def created(self, m: Any, cls: Class, keywords: dict[str, Value]) -> Value:
+        members: dict[str, Value] = dict(getattr(cls.meta, "members", {})) if cls.meta is not self else {}
+        last: Any = 0
+        text = any(b.qualname == "builtins.str" for b in cls.mro)
+        for name, value in list(cls.namespace.items()):
+            if name.startswith("_") or isinstance(value, (Function, Property, StaticMethod, ClassMethod, Class)):
+                continue
+            if isinstance(value, Native):
+                continue
+            if isinstance(value, Auto):
+                hook = cls.lookup("_generate_next_value_")
+                if isinstance(hook, (Function, StaticMethod)):
+                    hook = hook.function if isinstance(hook, StaticMethod) else hook
+                    value = m.call(hook, [name, 1, len(members), [x.attrs["value"] for x in members.values()]])
+                else:
+                    value = name.lower() if text else (last + 1 if isinstance(last, int) else 1)
+            last = value
+            alias = next((x for x in members.values() if type(x.attrs["value"]) is type(value) and x.attrs["value"] == value), None)
+            member = alias if alias is not None else self._member(m, cls, name, value)
+            members[name] = member
+            cls.namespace[name] = member
+        meta = EnumMeta()
+        meta.members = members
+        cls.meta = meta
+        return cls
+
+    members: dict[str, Value] = {}  # noqa: RUF012 - replaced on each class
+
+    @staticmethod
+    def _member(m: Any, cls: Class, name: str, value: Value) -> Instance:
+        made: Instance
+        if any(b.qualname == "builtins.int" for b in cls.mro) and isinstance(value, int):
+            made = IntInstance(cls, value)
+        elif any(b.qualname == "builtins.str" for b in cls.mro) and isinstance(value, str):
+            made = StrInstance(cls, value)
+        else:
+            made = Instance(cls)
+        made.attrs.update(name=name, value=value, _value_=value, _name_=name)
+        init = cls.lookup("__init__")
+        if isinstance(init, Function):
+            m.call(BoundMethod(init, made), list(value) if isinstance(value, tuple) else [value])
+            made.attrs.setdefault("value", value)
+        return made
+
+    def _distinct(self) -> list[Value]:
+        out: list[Value] = []
+        for member in self.members.values():
+            if not any(member is one for one in out):
+                out.append(member)
+        return out
+
+    def call(self, m: Any, cls: Class, args: list[Value], kwargs: dict[str, Value] | None) -> Value:
+        if not self.members and len(args) >= 2:
+            names = args[1].replace(",", " ").split() if isinstance(args[1], str) else m.listed(args[1])
+            namespace = {n: i + 1 for i, n in enumerate(names) if isinstance(n, str)}
+            if isinstance(args[1], dict):
+                namespace = dict(args[1])
+            return classes.create(m, str(args[0]), str(args[0]), [cls], namespace, {}, m.frames[-1].module)
+        if not args:
+            return m.fail("TypeError", f"{cls.name}() needs a value")
+        value = args[0]
+        if isinstance(value, Unknown):
+            return Unknown(value.why, value.where, None, name=value.name)
+        for member in self.members.values():
+            if member is value or (type(member.attrs["value"]) is type(value) and member.attrs["value"] == value):
+                return member
+        for member in self.members.values():
+            if m.truth(member.attrs["value"] == value if isinstance(value, (int, str, float)) else False) is True:
+                return member
+        hook = cls.lookup("_missing_")
+        if isinstance(hook, ClassMethod):
+            found = m.call(hook.function, [cls, value])
+            if found is not None:
+                return found
+        return m.fail("ValueError", f"{value!r} is not a {cls.name}"[:200])
+
+    def getitem(self, m: Any, cls: Class, key: Value) -> Value:
+        if isinstance(key, Unknown):
+            return m.part(key)
+        found = self.members.get(key, MISSING) if isinstance(key, str) else MISSING
+        return m.fail("KeyError", f"{cls.name} has no member {key!r}"[:200]) if found is MISSING else found
+
+    def contains(self, m: Any, cls: Class, item: Value) -> Value:
+        if isinstance(item, Unknown):
+            return Unknown(item.why, item.where, "bool")
+        return any(item is x or (isinstance(item, (int, str)) and x.attrs["value"] == item) for x in self.members.values())
+
+    def items(self, m: Any, cls: Class) -> Any:
+        return self._distinct()
+
+    def getattr(self, m: Any, cls: Class, name: str) -> Value:
+        if name == "__members__":
+            return dict(self.members)
+        if name in ("_member_names_", "_member_map_"):
+            return list(self.members) if name == "_member_names_" else dict(self.members)
+        return MISSING
+
+
+class Auto(HostObject):
+    """``enum.auto()``."""
+
+
+def _enum_text(m: Any, self: Instance) -> Value:
+    return f"{self.cls.name}.{self.attrs.get('name')}"
+
+
+def _flag(op: str) -> Any:
+    def combine(m: Any, self: Instance, other: Value) -> Value:
+        a = self.attrs["value"]
+        b = other.attrs["value"] if isinstance(other, Instance) else other
+        return m.host(lambda: a | b if op == "|" else a & b)
+
+    return combine
+
+
+ENUM = native_class("enum.Enum", __str__=_enum_text, __repr__=_enum_text, __hash__=lambda m, self: id(self))
+ENUM.meta = EnumMeta()
+register("enum.Enum", ENUM)
+for _name, _bases, _extra in (
+    ("IntEnum", (builtin_types.INT, ENUM), {"__str__": lambda m, self: str(int(self))}),
+    ("StrEnum", (builtin_types.STR, ENUM), {"__str__": lambda m, self: str.__str__(self)}),
+    ("Flag", (ENUM,), {"__or__": _flag("|"), "__and__": _flag("&")}),
+    ("IntFlag", (builtin_types.INT, ENUM), {"__or__": _flag("|"), "__and__": _flag("&")}),
+):
+    _cls = native_class(f"enum.{_name}", bases=_bases, **_extra)  # type: ignore[arg-type]
+    _cls.meta = ENUM.meta
+    register(f"enum.{_name}", _cls)
+    if _name == "StrEnum":
+        register("strenum.StrEnum", _cls)
+register("enum.auto", Native("enum.auto", lambda _m: Auto()))
+register("enum.unique", Native("enum.unique", lambda _m, cls: cls))
+register("enum.EnumMeta", classes_meta := native_class("enum.EnumMeta"))
+register("enum.EnumType", classes_meta)
+register("enum.member", Native("enum.member", lambda _m, value: value))
+register("enum.nonmember", Native("enum.nonmember", lambda _m, value: value))
+
+# -- abc, typing, types ----------------------------------------------------------------------------------------------
+
+_ABC = native_class("abc.ABC", register=lambda _m, _cls, other=None: other)
+register("abc.ABC", _ABC)
+register("abc.ABCMeta", native_class("abc.ABCMeta"))
+for _name in ("abstractmethod", "abstractclassmethod", "abstractstaticmethod"):
+    register(f"abc.{_name}", Native(f"abc.{_name}", lambda _m, fn: fn))
+register("abc.abstractproperty", Native("abc.abstractproperty", lambda _m, fn: Property(fn)))
+
+
+def _form(name: str, origin: Value = None) -> None:
+    for module in ("typing", "typing_extensions"):
+        register(f"{module}.{name}", TypeForm(origin, (), name))
+
+
+_form("List", builtin_types.LIST)
+_form("Dict", builtin_types.DICT)
+_form("Tuple", builtin_types.TUPLE)
+_form("Set", builtin_types.SET)
+_form("FrozenSet", builtin_types.FROZENSET)
+_form("DefaultDict", builtin_types.DEFAULT_DICT)
+_form("OrderedDict", builtin_types.ORDERED_DICT)
+_form("Counter", builtin_types.COUNTER)
+_form("Deque", builtin_types.DEQUE)
+_form("Type", OBJECT)
+for _name in (
+    "Any", "Optional", "Union", "Literal", "Annotated", "ClassVar", "Final", "TypeAlias", "NoReturn", "Never", "Self", "Concatenate",
+    "Required", "NotRequired", "Unpack", "TypeGuard", "Text", "AnyStr", "IO", "TextIO", "BinaryIO", "Pattern", "Match", "LiteralString",
+    "SupportsInt", "SupportsFloat", "SupportsIndex", "ContextManager", "AsyncContextManager", "ReadOnly", "TypeIs",
+):  # fmt: skip
+    _form(_name)
+for _name in ("Generic", "Protocol"):
+    _cls = native_class(f"typing.{_name}")
+    for _module in ("typing", "typing_extensions"):
+        register(f"{_module}.{_name}", _cls)
+register("typing.TypedDict", builtin_types.DICT)
+register("typing_extensions.TypedDict", builtin_types.DICT)
+for _module in ("typing", "typing_extensions"):
+    register(f"{_module}.TYPE_CHECKING", False)
+    for _name in ("TypeVar", "ParamSpec", "TypeVarTuple", "NewType"):
+        register(f"{_module}.{_name}", Native(f"typing.{_name}", lambda _m, name="", *_a, **_k: TypeForm(None, (), str(name))))
+    for _name in ("cast",):
+        register(f"{_module}.{_name}", Native("typing.cast", lambda _m, _kind, value: value))
+    for _name in ("overload", "no_type_check", "final", "override", "runtime_checkable", "dataclass_transform"):
+        register(f"{_module}.{_name}", Native(f"typing.{_name}", lambda m, fn=None, **_k: fn if fn is not None else Native("decorator", lambda _m, f: f)))
+    register(f"{_module}.get_type_hints", Native("typing.get_type_hints", lambda m, value, *_a, **_k: m.getattr(value, "__annotations__", {})))
+    register(f"{_module}.get_origin", Native("typing.get_origin", lambda m, form: (form.origin or form) if isinstance(form, TypeForm) else None))
+    register(f"{_module}.get_args", Native("typing.get_args", lambda m, form: form.args if isinstance(form, TypeForm) else ()))
+    register(f"{_module}.Hashable", OBJECT)
+
+
+def _simple_namespace(m: Any, self: Instance, *_args: Value, **values: Value) -> None:
+    self.attrs.update(values)
+
+
+register("types.SimpleNamespace", native_class("types.SimpleNamespace", __init__=_simple_namespace))
+register("types.MethodType", Native("types.MethodType", lambda _m, function, obj: BoundMethod(function, obj)))
+register("types.MappingProxyType", Native("types.MappingProxyType", lambda _m, value: value))
+register("types.ModuleType", Native("types.ModuleType", lambda _m, name, *_a: Module(str(name), {"__name__": name}, file="")))
+for _name in ("FunctionType", "LambdaType", "BuiltinFunctionType", "GeneratorType", "CodeType", "TracebackType", "BuiltinMethodType"):
+    _kind = Class(_name, f"types.{_name}", (OBJECT,), {})
+    _kind.mro = linearise(_kind)
+    if "Function" in _name or _name == "LambdaType":
+        _kind.namespace["__subclasshook__"] = Native("hook", lambda _m, kind: isinstance(kind, Class) and kind.qualname == "builtins.function")
+    register(f"types.{_name}", _kind)
+register("types.NoneType", builtin_types.NONE)
+for _name in ("Number", "Real", "Integral", "Complex", "Rational"):
+    _kind = Class(_name, f"numbers.{_name}", (OBJECT,), {})
+    _kind.mro = linearise(_kind)
+    _names = ("int", "bool") if _name == "Integral" else ("int", "float", "bool")
+    _kind.namespace["__subclasshook__"] = Native(
+        "hook", lambda _m, kind, _names=_names: isinstance(kind, Class) and any(c.name in _names and c.qualname.startswith("builtins.") for c in kind.mro)
+    )
+    register(f"numbers.{_name}", _kind)
+
+
+@entry("six.with_metaclass")
+def with_metaclass(m: Any, _meta: Value, *bases: Value) -> Value:
+    return bases[0] if bases else OBJECT
+
+
+@entry("six.add_metaclass")
+def add_metaclass(m: Any, _meta: Value) -> Value:
+    return Native("six.add_metaclass", lambda _m, cls: cls)
+
+
+for _name, _value in (("PY2", False), ("PY3", True), ("string_types", (builtin_types.STR,)), ("integer_types", (builtin_types.INT,)), ("text_type", builtin_types.STR)):
+    register(f"six.{_name}", _value)
+register("six.iteritems", Native("six.iteritems", lambda m, d: m.call(m.getattr(d, "items"))))
+register("six.itervalues", Native("six.itervalues", lambda m, d: m.call(m.getattr(d, "values"))))
+register("six.moves.range", builtin_types.RANGE)
+register("six.moves.cPickle.load", Native("pickle.load", lambda m, *_a, **_k: m.unknown("stored data", name="pickle.load")))
+
+
+
+@entry("builtins.__getattr__")
+def builtins_attribute(m: Any, name: Value) -> Value:
+    return m.builtins.get(name, MISSING)
+
+
+# -- contextlib ------------------------------------------------------------------------------------------------------
+
+
+class GeneratorContext(HostObject):
+    """``@contextmanager``: a generator as a context; also usable as a decorator."""
+
+    def __init__(self, function: Value, args: Sequence[Value], kwargs: Mapping[str, Value]) -> None:
+        self.made = (function, args, kwargs)
+        self.generator: Value = None
+
+    def py_type(self) -> str:
+        return "contextlib._GeneratorContextManager"
+
+    def _enter(self, m: Context) -> Value:
+        function, args, kwargs = self.made
+        self.generator = m.call(function, args, kwargs)
+        return next_item(m, self.generator, None) if isinstance(self.generator, GeneratorObject) else m.unknown("a context manager that does not yield")
+
+    def _exit(self, m: Any, kind: Value = None, error: Value = None, _traceback: Value = None) -> Value:
+        generator, self.generator = self.generator, None
+        if not isinstance(generator, GeneratorObject):
+            return False
+        if error is None:
+            next_item(m, generator, None)
+            return False
+        try:
+            m.call(generator.py_getattr(m, "throw"), [kind, error])
+        except Raised as raised:
+            again = raised.value
+        else:
+            return True
+        if again is error:
+            return False
+        if again.cls.name == "StopIteration":
+            return True
+        raise Raised(again)
+
+    def py_getattr(self, context: Context, name: str) -> Value:
+        if name in ("__enter__", "__aenter__"):
+            return Native("context.__enter__", self._enter)
+        if name in ("__exit__", "__aexit__"):
+            return Native("context.__exit__", self._exit)
+        return MISSING
+
+    def py_call(self, context: Any, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        function = args[0]
+
+        def inside(m: Any, *given: Value, **named: Value) -> Value:
+            again = GeneratorContext(*self.made)
+            again._enter(m)
+            try:
+                return m.call(function, given, named)
+            finally:
+                again._exit(m)
+
+        return Native("contextlib.decorated", inside)
+
+
+class ContextFunction(HostObject):
+    """A function decorated with ``@contextmanager``."""
+
+    def __init__(self, function: Value) -> None:
+        self.function = function
+
+    def py_call(self, context: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        return GeneratorContext(self.function, args, kwargs)
+
+    def py_getattr(self, context: Any, name: str) -> Value:
+        if name == "__get__":
+            return Native("__get__", lambda _m, obj, _cls=None: BoundMethod(self, obj) if obj is not None else self)
+        return context.find(self.function, name) if name.startswith("__") and name != "__func__" else MISSING
+
+
+for _name in ("contextmanager", "asynccontextmanager"):
+    register(f"contextlib.{_name}", Native(f"contextlib.{_name}", lambda _m, fn: ContextFunction(fn)))
+
+
+class Plain(HostObject):
+    """A context that does nothing (``nullcontext``), or swallows some exceptions (``suppress``), or closes."""
+
+    def __init__(self, value: Value = None, swallow: tuple[Value, ...] = ()) -> None:
+        self.value = value
+        self.swallow = swallow
+
+    def _exit(self, m: Any, kind: Value = None, _error: Value = None, _tb: Value = None) -> Value:
+        return isinstance(kind, Class) and any(isinstance(s, Class) and kind.is_subclass(s) for s in self.swallow)
+
+    def py_getattr(self, context: Context, name: str) -> Value:
+        if name in ("__enter__", "__aenter__"):
+            return Native("context.__enter__", lambda _m: self.value)
+        return Native("context.__exit__", self._exit) if name in ("__exit__", "__aexit__") else MISSING
+
+    def py_call(self, context: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        return args[0] if args else self
+
+
+register("contextlib.nullcontext", Native("contextlib.nullcontext", lambda _m, value=None: Plain(value)))
+register("contextlib.closing", Native("contextlib.closing", lambda _m, value=None: Plain(value)))
+register("contextlib.suppress", Native("contextlib.suppress", lambda _m, *kinds: Plain(None, kinds)))
+for _name in ("redirect_stdout", "redirect_stderr", "chdir"):
+    register(f"contextlib.{_name}", Native(f"contextlib.{_name}", lambda _m, value=None: Plain(value)))
+register("contextlib.ContextDecorator", native_class("contextlib.ContextDecorator"))
+register("contextlib.AbstractContextManager", native_class("contextlib.AbstractContextManager"))
+
+
+class ExitStack(HostObject):
+    """``contextlib.ExitStack``."""
+
+    def __init__(self) -> None:
+        self.held: list[Value] = []
+
+    def _push(self, m: Any, manager: Value) -> Value:
+        self.held.append(manager)
+        method = m.find(manager, "__enter__")
+        return m.derived("a context manager") if method is MISSING else m.call(method)
+
+    def _close(self, m: Any, *_error: Value) -> Value:
+        while self.held:
+            method = m.find(self.held.pop(), "__exit__")
+            if method is not MISSING:
+                m.call(method, [None, None, None])
+        return False
+
+    def py_getattr(self, context: Context, name: str) -> Value:
+        if name == "__enter__":
+            return Native("ExitStack.__enter__", lambda _m: self)
+        if name == "enter_context":
+            return Native("ExitStack.enter_context", self._push)
+        if name in ("__exit__", "close"):
+            return Native("ExitStack.close", self._close)
+        if name in ("callback", "push", "pop_all"):
+            return Native(f"ExitStack.{name}", lambda _m, *_a, **_k: self)
+        return MISSING
+
+
+register("contextlib.ExitStack", Native("contextlib.ExitStack", lambda _m: ExitStack()))
+
+# -- copy ------------------------------------------------------------------------------------------------------------
+
+
+def deep(m: Any, value: Value, memo: dict[int, Value], depth: int = 0) -> Value:
+    """``copy.deepcopy``: instances that know how (``clone(context, memo)``) copy themselves."""
+    m.spend()
+    if value is None or type(value) in (int, float, str, bool, bytes, complex, type(...)):
+        return value
+    if isinstance(value, (Class, Function, Native, Module, Unknown)) or depth > 100:
+        return value
+    key = id(value)
+    if key in memo:
+        return memo[key]
+    clone = getattr(value, "clone", None)
+    if callable(clone) and isinstance(value, (Instance, HostObject)):
+        made = memo[key] = clone(m, memo)
+        return made
+    if isinstance(value, HostObject) and not isinstance(value, Instance):
+        method = value.py_getattr(m, "__deepcopy__")
+        return value if method is MISSING else m.call(method, [memo])
+    if isinstance(value, Instance):
+        return _deep_instance(m, value, memo, depth)
+    if isinstance(value, list):
+        out: Value = []
+        memo[key] = out
+        out.extend(deep(m, item, memo, depth + 1) for item in value)
+        return out
+    if isinstance(value, dict):
+        made = value.copy()
+        memo[key] = made
+        made.update({k: deep(m, v, memo, depth + 1) for k, v in value.items()})
+        return made
+    if isinstance(value, tuple):
+        return tuple(deep(m, item, memo, depth + 1) for item in value)
+    if isinstance(value, BoundMethod):
+        return BoundMethod(value.function, deep(m, value.receiver, memo, depth + 1))
+    return m.host(_shallow, value)
+
+
+def _deep_instance(m: Any, value: Instance, memo: dict[int, Value], depth: int) -> Value:
+    method = value.cls.lookup("__deepcopy__")
+    if method is not MISSING:
+        made = memo[id(value)] = m.call(m.bind(method, value, value.cls), [memo])
+        return made
+    if isinstance(value, (int, float, str)):
+        return value
+    made = _bare(m, value)
+    memo[id(value)] = made
+    if isinstance(value, dict) and isinstance(made, dict):
+        made.update({k: deep(m, v, memo, depth + 1) for k, v in value.items()})
+    elif isinstance(value, (list, set)) and isinstance(made, list):
+        made.extend(deep(m, v, memo, depth + 1) for v in value)
+    for name, item in value.attrs.items():
+        made.attrs[name] = deep(m, item, memo, depth + 1)
+    return made
+
+
+def _bare(m: Any, value: Instance) -> Instance:
+    if isinstance(value, tuple):
+        return builtin_types.TupleInstance(value.cls, tuple(value))
+    if type(value) is Instance or isinstance(value, (dict, list, set)):
+        return classes.allocate(m, value.cls)
+    made = classes.allocate(m, value.cls)
+    for name, item in vars(value).items():
+        if name not in ("cls", "attrs"):
+            setattr(made, name, item)
+    return made
+
+
+def _shallow(value: Value) -> Value:
+    return value.copy() if hasattr(value, "copy") else value
+
+
+@entry("copy.deepcopy")
+def deepcopy(m: Any, value: Value, memo: Value = None, *_args: Value) -> Value:
+    return deep(m, value, memo if isinstance(memo, dict) else {})
+
+
+@entry("copy.copy")
+def copy(m: Any, value: Value) -> Value:
+    if isinstance(value, Instance):
+        method = value.cls.lookup("__copy__")
+        if method is not MISSING:
+            return m.call(m.bind(method, value, value.cls))
+        if isinstance(value, (int, float, str, tuple)):
+            return value
+        made = _bare(m, value)
+        if isinstance(value, dict) and isinstance(made, dict):
+            made.update(value)
+        elif isinstance(value, list) and isinstance(made, list):
+            made.extend(value)
+        made.attrs.update(value.attrs)
+        return made
+    return _shallow(value) if isinstance(value, (list, dict, set)) or type(value).__name__ == "deque" else value
+
+
+nothing("copyreg.pickle")
+
+# -- inspect ---------------------------------------------------------------------------------------------------------
+
+
+class Parameter(HostObject):
+    """One parameter of a signature."""
+
+    def __init__(self, name: str, default: Value, kind: str, annotation: Value) -> None:
+        self.values = {"name": name, "default": default, "kind": kind, "annotation": annotation}
+
+    def py_type(self) -> str:
+        return "inspect.Parameter"
+
+    def py_getattr(self, context: Context, name: str) -> Value:
+        if name in ("POSITIONAL_ONLY", "POSITIONAL_OR_KEYWORD", "VAR_POSITIONAL", "KEYWORD_ONLY", "VAR_KEYWORD"):
+            return name
+        return EMPTY if name == "empty" else self.values.get(name, MISSING)
+
+
+EMPTY = Class("_empty", "inspect._empty", (OBJECT,), {})
+EMPTY.mro = linearise(EMPTY)
+
+
+class Signature(HostObject):
+    """``inspect.signature(f)``."""
+
+    def __init__(self, parameters: dict[str, Value]) -> None:
+        self.parameters = parameters
+
+    def py_getattr(self, context: Context, name: str) -> Value:
+        if name == "parameters":
+            return self.parameters
+        if name in ("bind", "bind_partial"):
+            return Native("Signature.bind", lambda m, *_a, **_k: m.derived("bound arguments"))
+        return EMPTY if name in ("return_annotation", "empty") else MISSING
+
+
+def parameters_of(m: Any, target: Value) -> dict[str, Value] | None:
+    """Name to :class:`Parameter` of a script's function, method or class; None when it has none to show."""
+    skip = 0
+    if isinstance(target, Class):
+        target, skip = target.lookup("__init__"), 1
+    if isinstance(target, BoundMethod):
+        target, skip = target.function, 1
+    if isinstance(target, (StaticMethod, ClassMethod)):
+        target = target.function
+    if isinstance(target, Instance):
+        target, skip = target.cls.lookup("__call__"), 1
+    wrapped = target.attrs.get("__wrapped__") if isinstance(target, Function) else None
+    if isinstance(wrapped, Function):
+        target = wrapped
+    if not isinstance(target, Function):
+        return None
+    code = target.closure.code
+    hints = m.annotations(target)
+    out: dict[str, Value] = {}
+    defaults = dict(zip(code.positional[len(code.positional) - len(target.defaults) :], target.defaults, strict=True)) if target.defaults else {}
+    for name in code.positional[skip:]:
+        out[name] = Parameter(name, defaults.get(name, EMPTY), "POSITIONAL_OR_KEYWORD", hints.get(name, EMPTY))
+    if code.vararg:
+        out[code.vararg] = Parameter(code.vararg, EMPTY, "VAR_POSITIONAL", EMPTY)
+    for name in code.keyword_only:
+        out[name] = Parameter(name, target.kw_defaults.get(name, EMPTY), "KEYWORD_ONLY", hints.get(name, EMPTY))
+    if code.kwarg:
+        out[code.kwarg] = Parameter(code.kwarg, EMPTY, "VAR_KEYWORD", EMPTY)
+    return out
+
+
+@entry("inspect.signature")
+def signature(m: Any, target: Value, **_kw: Value) -> Value:
+    found = parameters_of(m, target)
+    return m.unknown("the signature of a library function", name="inspect.signature") if found is None else Signature(found)
+
+
+@entry("inspect.getfullargspec", "inspect.getargspec")
+def getfullargspec(m: Any, target: Value) -> Value:
+    found = parameters_of(m, target)
+    if found is None:
+        return m.unknown("the signature of a library function", name="inspect.getfullargspec")
+    names = [n for n, p in found.items() if p.values["kind"] == "POSITIONAL_OR_KEYWORD"]
+    defaults = tuple(p.values["default"] for n, p in found.items() if p.values["default"] is not EMPTY and n in names)
+    if isinstance(target, (Class, BoundMethod)):
+        names.insert(0, "self")
+    made = Instance(OBJECT)
+    made.attrs.update(args=names, defaults=defaults, kwonlyargs=[], varargs=None, varkw=None, annotations={})
+    return made
+
+
+for _name, _test in (
+    ("isclass", lambda v: isinstance(v, Class)),
+    ("isfunction", lambda v: isinstance(v, Function)),
+    ("ismethod", lambda v: isinstance(v, BoundMethod)),
+    ("ismodule", lambda v: isinstance(v, Module)),
+    ("isbuiltin", lambda v: isinstance(v, Native)),
+    ("isroutine", lambda v: isinstance(v, (Function, BoundMethod, Native))),
+    ("isgeneratorfunction", lambda v: isinstance(v, Function) and v.generator),
+    ("isabstract", lambda v: False),
+    ("iscoroutinefunction", lambda v: False),
+):
+    register(f"inspect.{_name}", Native(f"inspect.{_name}", lambda _m, value, _test=_test: _test(value)))
+
+
+@entry("inspect.getmembers")
+def getmembers(m: Any, value: Value, predicate: Value = None) -> Value:
+    names = m.listed(m.call(m.builtins["dir"], [value]))
+    out = []
+    for name in names:
+        found = m.find(value, name)
+        if found is not MISSING and (predicate is None or m.truth(m.call(predicate, [found])) is not False):
+            out.append((name, found))
+    return out
+
+
+@entry("inspect.getmodule")
+def getmodule(m: Any, value: Value) -> Value:
+    return value.module if isinstance(value, (Function, Class)) else m.derived("a module")
+
+
+@entry("inspect.getmro")
+def getmro(m: Any, cls: Value) -> Value:
+    return cls.mro if isinstance(cls, Class) else ()
+
+
+@entry("inspect.getsource", "inspect.getfile", "inspect.getsourcefile", "inspect.getdoc", "inspect.stack", "inspect.currentframe", "inspect.getsourcelines")
+def getsource(m: Any, *_args: Value) -> Value:
+    return m.derived("the text of the script", "str")
+
+
+register("inspect.Parameter", Parameter("", None, "", None))
+register("inspect._empty", EMPTY)
+register("inspect.Parameter.empty", EMPTY)
+register("inspect.Signature", Native("inspect.Signature", lambda _m, *_a, **_k: Signature({})))
