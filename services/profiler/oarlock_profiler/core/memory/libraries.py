@@ -6,10 +6,12 @@ operator's record while the trace is replayed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oarlock_profiler.core.devices import DeviceSpec
 from oarlock_profiler.core.engine.trace import Op
+from oarlock_profiler.core.memory.convolution import backward_of
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -29,13 +31,11 @@ class Libraries:
     and keeps both (``aten/src/ATen/cuda/CublasHandlePool.cpp``). PaddlePaddle leaves the workspace to cuBLAS, which
     takes it outside the framework's allocator.
 
-    On tensor cores cuDNN works in NHWC: for tensors in NCHW it writes transposed copies of the operands to its
-    workspace, so that a convolution's scratch is about as large as the tensors it touches.
+    Convolutions on tensor cores take scratch (see :mod:`.convolution`); on older devices none that shows.
     """
 
     framework: str | None
     compute_capability: int | None
-    nhwc_copies: float = 1.0
 
     def lasting_bytes(self, op: Op) -> tuple[str, int] | None:
         """Scratch that ``op`` takes at its first use and keeps: a key that tells uses apart, and bytes."""
@@ -45,13 +45,17 @@ class Libraries:
         hopper = self.compute_capability >= 90
         return f"cublas-{thread}", CUBLAS_WORKSPACE_HOPPER_BYTES if hopper else CUBLAS_WORKSPACE_BYTES
 
-    def scratch_bytes(self, op: Op) -> int:
-        """Scratch that lives while ``op`` runs, beyond what the trace already holds for it, in bytes."""
-        if self.compute_capability is None or not is_convolution(op):
+    def scratch_bytes(self, op: Op, fresh: Sequence[int]) -> int:
+        """Scratch that lives while ``op`` runs, beyond what the trace already holds for it, in bytes.
+
+        ``fresh`` are the sizes of the buffers that were allocated for ``op``, in order.
+        """
+        if self.compute_capability is None or op.phase != "backward" or not is_convolution(op):
             return 0
-        if _on_tensor_cores(op.dtype, self.compute_capability):
-            return max(0, int(op.bytes_moved * self.nhwc_copies) - op.workspace_bytes)
-        return 0
+        if "depthwise" in op.kernel or not _on_tensor_cores(op.dtype, self.compute_capability):
+            return 0
+        found = backward_of(op, fresh)
+        return 0 if found is None else max(0, found.scratch_bytes - op.workspace_bytes)
 
 
 def _on_tensor_cores(dtype: str, compute_capability: int) -> bool:

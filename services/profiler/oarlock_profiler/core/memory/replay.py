@@ -123,6 +123,7 @@ def replay(
     """
     watch = _Watch()
     lasting: set[str] = set()
+    fresh: list[int] = []  # sizes of what was allocated since the last kernel
     live: dict[int, tuple[int, str]] = {}
     first: tuple[int, int] | None = None
     steady: tuple[int, int] | None = None
@@ -136,6 +137,7 @@ def replay(
                     continue
                 part = PART_OF_KIND.get(event.kind, "other")
                 live[event.id] = (event.nbytes, part)
+                fresh.append(event.nbytes)
                 allocator.allocate(event.id, event.nbytes)
                 watch.take(part, event.nbytes)
                 if watch.look(allocator, index):
@@ -146,6 +148,7 @@ def replay(
                     allocator.free(event.id)
                     watch.take(held[1], -held[0])
             elif isinstance(event, Op):
+                made, fresh = fresh, []
                 if not live:
                     continue
                 kept = libraries.lasting_bytes(event)
@@ -155,7 +158,7 @@ def replay(
                     watch.take("workspace", kept[1])
                     if watch.look(allocator, index):
                         peak_phase = event.phase
-                scratch = libraries.scratch_bytes(event)
+                scratch = libraries.scratch_bytes(event, made)
                 if scratch > 0:
                     allocator.allocate(_SCRATCH_ID, scratch)
                     watch.take("workspace", scratch)

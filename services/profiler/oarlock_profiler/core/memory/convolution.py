@@ -1,0 +1,114 @@
+"""Scratch of cuDNN's convolutions on tensor cores.
+
+With tensors in NCHW, cuDNN's tensor-core kernels work on NHWC copies whose channels are padded to a multiple of 8; the
+copies live in the workspace. What was seen on an A100 with TF32 (public peaks of the GPUMemNet campaign, the shallow
+nets, where one convolution sets the peak): the forward pass takes no scratch that shows; each of the two backward
+passes takes the padded copies of the layer's input and output, twice over for tensors of 41 to 400 channels. The first
+layer, whose input needs no gradient, takes one copy of its output above 112 channels.
+
+The sizes are worked out from the operator's record and the buffers allocated for it: a backward record moves
+``dy + 2 dx + 2 dw`` bytes (gradients made, input and weight read), and its floating-point operations give the
+products per output value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oarlock_profiler.core.engine.trace import Op
+
+CHANNEL_MULTIPLE = 8
+DOUBLED_ABOVE_CHANNELS = 40
+DOUBLED_UP_TO_CHANNELS = 400
+FIRST_LAYER_ABOVE_CHANNELS = 112
+_ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class BackwardConvolution:
+    """Sizes of one layer's backward pass, in bytes, and its channels (``in_channels`` None: not known)."""
+
+    input_bytes: int
+    output_bytes: int
+    weight_bytes: int
+    in_channels: int | None
+    out_channels: int
+    first_layer: bool
+
+    @property
+    def scratch_bytes(self) -> int:
+        """The workspace that each of the two backward kernels takes."""
+        output = _padded(self.output_bytes, self.out_channels)
+        if self.first_layer:
+            return output if self.out_channels > FIRST_LAYER_ABOVE_CHANNELS else 0
+        channels = self.in_channels or self.out_channels
+        copies = _copies(channels) * _padded(self.input_bytes, channels) + _copies(self.out_channels) * output
+        return copies + self.weight_bytes
+
+
+def backward_of(op: Op, fresh: Sequence[int]) -> BackwardConvolution | None:
+    """The sizes behind a backward record, given the buffers allocated for it in order; None when they do not fit."""
+    item = _ITEM_BYTES.get(op.dtype)
+    if item is None or not fresh:
+        return None
+    if len(fresh) >= 2:
+        found = _both(op, fresh, item)
+        if found is not None:
+            return found
+    return _weight_only(op, fresh[0], item)
+
+
+def _both(op: Op, fresh: Sequence[int], item: int) -> BackwardConvolution | None:
+    """Gradients of the input and of the weight: ``fresh`` begins with ``dx, dw``."""
+    dx, dw = fresh[0], fresh[1]
+    dy = op.bytes_moved - 2 * dx - 2 * dw - sum(fresh[2:])
+    if dy <= 0:
+        return None
+    products = _whole(op.flops * item, 4 * dy)
+    outputs = _whole(dw, item * products) if products else None
+    if not products or not outputs or dy % outputs:
+        return None
+    return BackwardConvolution(dx, dy, dw, _in_channels(products, dx, dy, outputs), outputs, first_layer=False)
+
+
+def _weight_only(op: Op, dw: int, item: int) -> BackwardConvolution | None:
+    """Only the weight needs a gradient: the record moves ``dy + dw + db + x``."""
+    # dw = K q item and flops = 2 (dy / item) q, so that dy K = flops item² … / (2 dw): K divides both.
+    area = op.flops * item * item
+    if dw <= 0 or area % 2:
+        return None
+    for products in (27, 147, 9, 49, 75, 3, 1, 25, 363, 12, 48, 768, 192, 588):  # channels 3 or 1 by usual kernels
+        outputs = _whole(dw, item * products)
+        dy = _whole(op.flops * item, 2 * products)
+        if outputs and dy and dy < op.bytes_moved and dy % outputs == 0:
+            return BackwardConvolution(op.bytes_moved - dy - dw, dy, dw, None, outputs, first_layer=True)
+    return None
+
+
+def _whole(number: int, divisor: int) -> int | None:
+    quotient, rest = divmod(number, divisor) if divisor else (0, 1)
+    return quotient if rest == 0 else None
+
+
+def _in_channels(products: int, dx: int, dy: int, outputs: int) -> int | None:
+    """Input channels from ``products = channels × kernel area``: the kernel whose stride comes out whole."""
+    best: tuple[float, int] | None = None
+    for area in (9, 1, 25, 49, 3, 5, 7, 4, 16, 121, 27):
+        channels = _whole(products, area)
+        if not channels:
+            continue
+        stretch = (dx / channels) / (dy / outputs)  # input positions per output position: the stride squared
+        stride = max(1.0, round(stretch**0.5))
+        miss = abs(stretch - stride * stride) / (stride * stride)
+        if best is None or miss < best[0] - 1e-9:
+            best = (miss, channels)
+    return best[1] if best and best[0] < 0.5 else None
+
+
+def _padded(nbytes: int, channels: int) -> int:
+    return nbytes // channels * (-(-channels // CHANNEL_MULTIPLE) * CHANNEL_MULTIPLE)
+
+
+def _copies(channels: int) -> int:
+    return 2 if DOUBLED_ABOVE_CHANNELS < channels <= DOUBLED_UP_TO_CHANNELS else 1
