@@ -190,12 +190,14 @@ def _item(context: Context, self: DatasetInstance, index: Value) -> Value:
     joint = self.attrs.get("transforms")
     if joint is not None:
         return context.call(joint, (image, label))
+    as_array_ = self.attrs.get("backend") == "cv2"
+    if as_array_:
+        image = NdArray(image.array_shape, "uint8")
     transform = self.attrs.get("transform")
     if transform is not None:
         image = context.call(transform, (image,))
-    elif self.cls.qualname.startswith("paddle.") and self.attrs.get("backend") != "pil":
-        shape = image.array_shape
-        image = NdArray(shape if known.mode != "L" or shape is None else (1, *shape), "float32")
+    if as_array_ and isinstance(image, NdArray):
+        image = NdArray(image.shape, "float32")
     own = self.attrs.get("target_transform")
     if own is not None:
         label = context.call(own, (label,))
@@ -213,8 +215,8 @@ def _label(context: Context, self: DatasetInstance) -> Value:
     if known.label == "attributes":
         return context.engine.tensor((40,), "int64", kind="other", device="cpu", op="label")
     if self.cls.qualname.startswith("paddle."):
-        # MNIST's labels are arrays of one element, the others' are scalars.
-        return NdArray((1,) if self.cls.name.endswith("MNIST") else (), "int64")
+        # Labels of MNIST and Flowers are arrays of one element, the others' are scalars.
+        return NdArray((1,) if self.cls.name.endswith("MNIST") or self.cls.name == "Flowers" else (), "int64")
     return Unknown("a label of the data", context.where, hint="int", low=0, high=known.classes - 1)
 
 

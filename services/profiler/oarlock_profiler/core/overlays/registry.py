@@ -23,6 +23,13 @@ def register(name: str, value: Value) -> None:
         _PREFIXES.add(".".join(parts[:end]))
 
 
+def declare_package(name: str) -> None:
+    """Make ``name`` an importable package although no entry lies below it (its members are library text)."""
+    parts = name.split(".")
+    for end in range(1, len(parts) + 1):
+        _PREFIXES.add(".".join(parts[:end]))
+
+
 def entry(*names: str) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
     """Register a host function ``fn(context, ...)`` under ``names``. Python binds its arguments as the script gives them."""
 

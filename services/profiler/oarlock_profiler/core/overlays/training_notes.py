@@ -89,6 +89,7 @@ def fill(reading: Reading, state: dict[str, Any], engine: Any) -> None:
         if arrays.inputs is not None and arrays.inputs[0]:
             reading.inputs = reading.inputs or [TensorSpec(*arrays.inputs)]
             reading.batch_size = reading.batch_size or arrays.inputs[0][0]
+            reading.precision = arrays.inputs[1]
 
 
 def _widest(engine: Any) -> str | None:

@@ -137,12 +137,13 @@ def _same(context: Context, image: Value, options: dict[str, Value]) -> Value:
 
 def _normalize(context: Context, image: Value, options: dict[str, Value]) -> Value:
     """paddle.vision also normalises pictures and arrays, into float32 arrays."""
-    if isinstance(image, Image):
-        shape = image.assumed_shape(context)
-        return NdArray(shape, "float32")
-    if isinstance(image, NdArray):
-        return NdArray(image.shape, "float32")
-    return image
+    if not isinstance(image, Image | NdArray):
+        return image
+    shape = image.assumed_shape(context) if isinstance(image, Image) else image.shape
+    if shape is not None and len(shape) == 2 and str(options.get("data_format", "CHW")).upper() == "CHW":
+        # The mean has shape [channels, 1, 1] and broadcasts a grey picture to three dimensions.
+        shape = (1, *shape)
+    return NdArray(shape, "float32")
 
 
 def _transpose(context: Context, image: Value, options: dict[str, Value]) -> Value:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import functools
 import importlib.resources
 
+from oarlock_profiler.core.overlays.registry import declare_package
+
 _SUFFIX = ".py.txt"
 
 HOMES: dict[str, str] = {}
@@ -37,6 +39,8 @@ def homes(owner: str, names: str, *publics: str) -> None:
     for name in names.split():
         for public in publics:
             HOMES[f"{public}.{name}"] = owner
+    for public in publics:
+        declare_package(public)
 
 
 homes("oarlock_hapi", "Model", "paddle", "paddle.hapi", "paddle.hapi.model")
@@ -47,3 +51,33 @@ homes(
 )  # fmt: skip
 homes("oarlock_hapi", "Metric Accuracy Precision Recall Auc accuracy", "paddle.metric")
 homes("oarlock_hapi", "summary flops", "paddle", "paddle.hapi")
+homes(
+    "oarlock_parallel", "DistributedDataParallel DataParallel",
+    "torch.nn.parallel", "torch.nn.parallel.distributed", "torch.nn.parallel.data_parallel", "torch.nn", "apex.parallel",
+)  # fmt: skip
+homes(
+    "oarlock_parallel",
+    "FullyShardedDataParallel FSDP MixedPrecision MixedPrecisionPolicy CPUOffload CPUOffloadPolicy FullStateDictConfig ShardingStrategy "
+    "BackwardPrefetch StateDictType fully_shard",
+    "torch.distributed.fsdp", "torch.distributed.fsdp.fully_sharded_data_parallel", "torch.distributed._composable.fsdp",
+)  # fmt: skip
+homes("oarlock_parallel", "size_based_auto_wrap_policy transformer_auto_wrap_policy", "torch.distributed.fsdp.wrap")
+homes("oarlock_fleet", "DataParallel", "paddle", "paddle.distributed", "paddle.distributed.parallel")
+homes("oarlock_fleet", "distributed_model", "paddle.distributed.fleet", "paddle.distributed.fleet.fleet")
+homes(
+    "oarlock_fleet",
+    "ColumnParallelLinear RowParallelLinear VocabParallelEmbedding ParallelCrossEntropy LayerDesc SharedLayerDesc PipelineLayer "
+    "PipelineParallel TensorParallel",
+    "paddle.distributed.fleet.meta_parallel", "paddle.distributed.fleet.layers.mpu", "paddle.distributed.fleet.layers.mpu.mp_layers",
+    "paddle.distributed.fleet",
+)  # fmt: skip
+homes(
+    "oarlock_fleet", "group_sharded_parallel save_group_sharded_model", "paddle.distributed.sharding", "paddle.distributed"
+)
+homes("oarlock_fleet", "MixPrecisionLayer MixPrecisionOptimizer MixPrecisionScaler", "paddle.distributed.fleet.utils.mix_precision_utils")
+homes("oarlock_fleet", "GroupShardedScaler", "paddle.distributed.fleet.meta_parallel.sharding.group_sharded_utils")
+homes(
+    "oarlock_fleet",
+    "Replicate Shard Partial ProcessMesh shard_tensor reshard shard_layer shard_optimizer shard_scaler shard_dataloader",
+    "paddle.distributed",
+)  # fmt: skip
