@@ -27,6 +27,9 @@ from oarlock_schemas import (
     read,
 )
 
+CONNECT_SECONDS = 5.0
+"""How long a client waits for a server before it says that there is none."""
+
 
 class TaskNotFound(LookupError):
     """No task has this id."""
@@ -76,6 +79,7 @@ class AsyncClient:
             user=to.user,
             password=to.password,
             creds=to.creds,
+            timeout_seconds=CONNECT_SECONDS,
         )
         return cls(bus)
 

@@ -35,6 +35,10 @@ def with_client(work: Callable[[AsyncClient], Awaitable[T]], data: Path | None =
     """Connect, do ``work``, disconnect."""
     from oarlock.connection import Connection
     from oarlock.sdk import AsyncClient
+    from oarlock_runtime import configure_logging
+
+    # A person at a terminal is told by exit code and message, not by log lines.
+    configure_logging("client", log_format="console", level="error")
 
     async def run() -> T:
         async with await AsyncClient.connect(Connection.discover(data)) as client:

@@ -31,9 +31,7 @@ def spec_of(kind: Kind, *, price_per_hour: float | None = None, memory_bytes: in
     )
 
 
-def spec_named(
-    name: str, *, memory_bytes: int | None = None, price_per_hour: float | None = None
-) -> DeviceSpec | None:
+def spec_named(name: str, *, memory_bytes: int | None = None, price_per_hour: float | None = None) -> DeviceSpec | None:
     """The kind that ``name`` means (aliases and spelling as the catalogue accepts them), or None when there is none."""
     kind = find_kind(name, memory_bytes=memory_bytes)
     if kind is None:

@@ -1,0 +1,95 @@
+"""Reading a script on this machine, without a bus: what ``oarlock explain`` and ``oarlock fit`` do.
+
+The one place of the client that runs a service's code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from oarlock_profiler.adapters.devices import catalogue, spec_named
+from oarlock_profiler.adapters.portray import Job, job_of, portray
+from oarlock_profiler.core.devices import DeviceSpec
+from oarlock_schemas import Portrait, TaskSubmitted, read, read_yaml
+
+_SHOWN = ("A100 SXM4 80GB", "H100 SXM", "V100 SXM2 32GB", "RTX 3090", "RTX 4090", "T4", "Ascend 910B3", "H200")
+"""Device kinds whose step time is predicted when none is asked about."""
+
+
+class UnknownDevice(ValueError):
+    """No device kind has this name; the message suggests some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A portrait, and the reader's path in words (empty unless it was asked for)."""
+
+    portrait: Portrait
+    path: list[str] = field(default_factory=list)
+
+
+def explain_path(
+    script: Path,
+    arguments: Sequence[str] = (),
+    *,
+    gpu: str | None = None,
+    entry: str | None = None,
+    library_paths: Sequence[Path] = (),
+    environment: Mapping[str, str] | None = None,
+    world_size: int = 1,
+    trace: bool = False,
+) -> Explained:
+    """Read a script, a folder, a notebook, an archive or a task file.
+
+    Raises:
+        UnknownDevice: ``gpu`` names no device kind.
+        oarlock_schemas.InvalidMessage: the task file does not fit the schema.
+        oarlock.bundle.BundleError: there is nothing to read.
+    """
+    job = _job(script, arguments, entry, environment or {}, world_size)
+    target = _target(gpu)
+    fleet = (target,) if target is not None else tuple(spec for name in _SHOWN if (spec := spec_named(name)))
+    ready = replace(job, library_paths=tuple(map(str, library_paths)), fleet=fleet, target=target)
+    portrait, reading = portray(ready)
+    path = [f"{where.file}:{where.line}  {what}" for where, what in reading.path] if trace else []
+    return Explained(portrait, path)
+
+
+def _job(
+    script: Path, arguments: Sequence[str], entry: str | None, environment: Mapping[str, str], world_size: int
+) -> Job:
+    from oarlock.bundle import BundleError
+
+    if not script.exists():
+        raise BundleError(f"{script} does not exist")
+    if script.suffix not in {".yaml", ".yml", ".json"}:
+        return Job(
+            path=str(script),
+            entry=entry,
+            arguments=tuple(arguments),
+            environment=environment,
+            world_size=world_size,
+        )
+    task, _ = read(TaskSubmitted, read_yaml(script.read_bytes()))
+    if arguments:
+        task = task.model_copy(update={"arguments": list(arguments)})
+    source = task.source
+    if source.inline is not None:
+        return job_of(task, text=source.inline)
+    if source.path is not None:
+        return job_of(task, path=str(script.parent / source.path))
+    return job_of(task)
+
+
+def _target(gpu: str | None) -> DeviceSpec | None:
+    if gpu is None:
+        return None
+    found = spec_named(gpu)
+    if found is not None:
+        return found
+    from oarlock_accelerators import resolve_kind
+
+    near = ", ".join(resolve_kind(gpu).suggestions[:4]) or ", ".join(spec.name for spec in catalogue()[:6])
+    raise UnknownDevice(f"no device kind {gpu!r}; near it: {near}")
