@@ -33,7 +33,7 @@ async def portray_isolated(job: Job, *, memory_bytes: int) -> Portrait:
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        "-I",
+        "-IB",
         "-m",
         "oarlock_profiler.adapters.isolated",
         str(memory_bytes),

@@ -71,7 +71,7 @@ class TaskReader:
         if not any(resolved.is_relative_to(root) for root in self._roots):
             raise CannotRead(
                 "path_not_allowed",
-                f"{path} is under none of the profiler's OARLOCK_SOURCE_ROOTS; submit the code itself (`oarlock submit`)",
+                f"{path} is under none of OARLOCK_SOURCE_ROOTS; submit the code itself (`oarlock submit`)",
             )
         if not resolved.exists():
             raise CannotRead("no_such_path", f"the profiler finds nothing at {path}")
