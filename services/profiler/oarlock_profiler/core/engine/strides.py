@@ -61,3 +61,14 @@ def as_view(shape: Sequence[int], strides: Strides | None, target: Sequence[int]
                 chunk_base = strides[i - 1]
                 size_old = size_new = 1
     return tuple(result) if at == -1 else None
+
+
+def packed_like(shape: Sequence[int], strides: Strides) -> Strides:
+    """Gapless strides of ``shape`` in the memory order that ``strides`` have (``empty_like`` with the format preserved)."""
+    order = sorted(range(len(shape)), key=lambda i: (strides[i], -i))
+    result = [1] * len(shape)
+    step = 1
+    for axis in order:
+        result[axis] = step
+        step *= max(shape[axis], 1)
+    return tuple(result)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from oarlock_profiler.core.engine.shapes import ShapeError, broadcast, numel
+from oarlock_profiler.core.engine.strides import packed_like
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import Context, Value
 from oarlock_profiler.core.overlays.calling import engine_of, operator, tensor
 from oarlock_profiler.core.overlays.dropout import dropout
 from oarlock_profiler.core.overlays.elementwise import binary
-from oarlock_profiler.core.overlays.linear_algebra import matmul
-from oarlock_profiler.core.overlays.shaping import permute, transpose
+from oarlock_profiler.core.overlays.linear_algebra import matmul, paddle_product
+from oarlock_profiler.core.overlays.shaping import permute, strides_of, transpose
 
 LIBRARIES = ("torch", "paddle")
 
@@ -47,9 +48,7 @@ def written_out(context: Context, q: Tensor, k: Tensor, v: Tensor, mask: Tensor 
         turned = binary(context, "multiply", transpose(context, k, -2, -1), 0.125)
         scores = matmul(context, scaled, turned)
     else:
-        from oarlock_profiler.core.overlays.linear_algebra import _paddle_product
-
-        scores = _paddle_product(context, scaled, k, False, True)
+        scores = paddle_product(context, scaled, k, False, True)
     if mask is not None or causal:
         addend = mask if mask is not None else engine.tensor((scores.shape or ())[-2:], scores.dtype, device=q.device, op="mask")
         scores = binary(context, "add", scores, addend)
@@ -76,11 +75,8 @@ def torch_attention(context: Context, query: Value, key: Value, value: Value, at
     if q.device.startswith("gpu") and engine.autocast is None and q.dtype == "float64":
         return written_out(context, q, k, v, mask, dropout_p, is_causal is True, drops)
     out = fused(context, q, k, v, mask, is_causal is True, -3)
-    shape = out.shape or ()
-    if len(shape) == 4:
-        # The kernels write (batch, rows, heads, width), so that joining heads afterwards is a view.
-        b, h, t, d = shape
-        out.strides = (t * h * d, d, h * d, 1)
+    # The kernels allocate the output like the queries, so that joining heads afterwards is usually a view.
+    out.strides = packed_like(out.shape or (), strides_of(q))
     return out
 
 

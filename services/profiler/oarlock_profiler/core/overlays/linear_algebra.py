@@ -65,7 +65,7 @@ def matmul_(context: Context, input: Value, other: Value, transpose_x: Value = F
     del kwargs
     a, b = tensor(context, input), tensor(context, other)
     if context.engine.framework == "paddle" and (transpose_x is True or transpose_y is True):
-        return _paddle_product(context, a, b, transpose_x is True, transpose_y is True)
+        return paddle_product(context, a, b, transpose_x is True, transpose_y is True)
     return matmul(context, a, b)
 
 
@@ -73,7 +73,7 @@ def _turned(shape: tuple[int, ...], turn: bool) -> tuple[int, ...]:
     return (*shape[:-2], shape[-1], shape[-2]) if turn and len(shape) > 1 else shape
 
 
-def _paddle_product(context: Context, a: Tensor, b: Tensor, turn_a: bool, turn_b: bool) -> Tensor:
+def paddle_product(context: Context, a: Tensor, b: Tensor, turn_a: bool, turn_b: bool) -> Tensor:
     left, right = _turned(a.shape or (), turn_a), _turned(b.shape or (), turn_b)
     shape = matmul_shape(left, right)
     return engine_of(context).apply("matmul", [a, b], shape, saved=[(a, b), (b, a)], flops=product_flops(left, right, shape), matmul=True, kernel="matmul")

@@ -1,0 +1,577 @@
+"""Multi-head attention and the transformer layers of both frameworks, operator by operator as they run them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from oarlock_profiler.core.engine.modules import LayerInstance
+from oarlock_profiler.core.engine.tensor import Tensor
+from oarlock_profiler.core.interpreter.values import Class, Context, Instance, Native, Value
+from oarlock_profiler.core.overlays.attention import torch_attention
+from oarlock_profiler.core.overlays.calling import dtype_name, engine_of, integer, tensor
+from oarlock_profiler.core.overlays.devices import place_of
+from oarlock_profiler.core.overlays.dropout import dropout
+from oarlock_profiler.core.overlays.elementwise import binary, cast
+from oarlock_profiler.core.overlays.indexing import index
+from oarlock_profiler.core.overlays.linear_algebra import paddle_product, linear, matmul
+from oarlock_profiler.core.overlays.nn_layers import demanded, layer
+from oarlock_profiler.core.overlays.nn_module import deepcopy, parameter
+from oarlock_profiler.core.overlays.registry import get, native_class, register
+from oarlock_profiler.core.overlays.shaping import (
+    contiguous,
+    expand,
+    permute,
+    reshaped,
+    split,
+    squeeze,
+    transpose,
+    unflatten,
+    unsqueeze,
+)
+
+LIBRARIES = ("torch", "paddle")
+
+
+def build(context: Context, name: str, *args: Value, **kwargs: Value) -> LayerInstance:
+    """An instance of the overlay layer ``name``."""
+    cls: Class = get(name)
+    made = LayerInstance(cls)
+    cls.namespace["__init__"].call(context, made, *args, **kwargs)
+    return made
+
+
+def call(context: Context, owner: LayerInstance, name: str, *args: Value) -> Value:
+    """Call the child ``name``, whatever the script put there."""
+    return context.call(owner.attrs[name], list(args))
+
+
+# --- PyTorch -----------------------------------------------------------------------------------------------------------
+def _mha_init(context: Context, self: LayerInstance, embed_dim: Value, num_heads: Value, dropout: Value = 0.0, bias: Value = True, add_bias_kv: Value = False, add_zero_attn: Value = False, kdim: Value = None, vdim: Value = None, batch_first: Value = False, device: Value = None, dtype: Value = None) -> None:  # fmt: skip
+    width = integer(embed_dim)
+    keys, values = integer(kdim, width), integer(vdim, width)
+    made: dict[str, Any] = {"device": place_of(context, device), "dtype": dtype_name(dtype)}
+    self.attrs.update(embed_dim=width, num_heads=integer(num_heads), dropout=dropout, batch_first=batch_first is True, head_dim=width // integer(num_heads), kdim=keys, vdim=values)  # fmt: skip
+    self.config["zero"] = add_zero_attn is True
+    same = keys == width and values == width
+    self.attrs["_qkv_same_embed_dim"] = same
+    if same:
+        self.attrs["in_proj_weight"] = parameter(context, (3 * width, width), **made)
+    else:
+        for name, inner in (("q_proj_weight", width), ("k_proj_weight", keys), ("v_proj_weight", values)):
+            self.attrs[name] = parameter(context, (width, inner), **made)
+    self.attrs["in_proj_bias"] = parameter(context, (3 * width,), **made) if bias is not False else None
+    self.attrs["out_proj"] = build(context, "torch.nn.Linear", width, width, bias is not False, device=device, dtype=dtype)
+    for name in ("bias_k", "bias_v"):
+        self.attrs[name] = parameter(context, (1, 1, width), **made) if add_bias_kv is True else None
+
+
+def _packed_projection(context: Context, x: Tensor, weight: Value, bias: Value, parts: int) -> list[Tensor]:
+    width = (x.shape or ())[-1]
+    projected: Value = linear(context, x, weight, bias, transposed=True)
+    projected = unflatten(context, projected, -1, [parts, width])
+    projected = contiguous(context, squeeze(context, transpose(context, unsqueeze(context, projected, 0), 0, -2), -2))
+    return [index(context, projected, i) for i in range(parts)]
+
+
+def _projections(context: Context, self: LayerInstance, query: Tensor, key: Tensor, value: Tensor, same_all: bool, same_pair: bool) -> list[Tensor]:
+    attrs = self.attrs
+    bias = attrs["in_proj_bias"]
+    width = attrs["embed_dim"]
+    if attrs["_qkv_same_embed_dim"]:
+        weight = attrs["in_proj_weight"]
+        if same_all:
+            return _packed_projection(context, query, weight, bias, 3)
+        if same_pair:
+            first, rest = split(context, weight, [width, 2 * width], 0)
+            first_bias, rest_bias = split(context, bias, [width, 2 * width], 0) if bias is not None else (None, None)
+            return [linear(context, query, first, first_bias, transposed=True), *_packed_projection(context, key, rest, rest_bias, 2)]
+        weights = split(context, weight, width, 0)
+    else:
+        weights = [attrs["q_proj_weight"], attrs["k_proj_weight"], attrs["v_proj_weight"]]
+    biases = split(context, bias, width, 0) if bias is not None else (None, None, None)
+    return [linear(context, x, w, b, transposed=True) for x, w, b in zip((query, key, value), weights, biases, strict=True)]
+
+
+def _masks(context: Context, attn_mask: Value, padding: Value, batch: int, heads: int, length: int, dtype: str) -> Tensor | None:
+    def floating(mask: Value) -> Tensor:
+        found = tensor(context, mask)
+        if found.dtype == "bool":
+            return engine_of(context).apply("masked_fill", [found], found.shape or (), dtype, grad="none")
+        return found
+
+    merged: Value = floating(attn_mask) if attn_mask is not None else None
+    if merged is not None and len(merged.shape or ()) == 2:
+        merged = unsqueeze(context, merged, 0)
+    if padding is not None:
+        found: Value = reshaped(context, floating(padding), (batch, 1, 1, length))
+        found = reshaped(context, expand(context, found, -1, heads, -1, -1), (batch * heads, 1, length))
+        merged = found if merged is None else binary(context, "add", merged, found)
+    return merged
+
+
+def _mha_forward(context: Context, self: LayerInstance, query: Value, key: Value, value: Value, key_padding_mask: Value = None, need_weights: Value = True, attn_mask: Value = None, average_attn_weights: Value = True, is_causal: Value = False) -> Value:  # fmt: skip
+    attrs = self.attrs
+    width, heads, size = attrs["embed_dim"], attrs["num_heads"], attrs["head_dim"]
+    same_all, same_pair = query is key and key is value, key is value
+    q = demanded(context, query, (128, width), "the input of an attention")
+    k = q if key is query else demanded(context, key, (128, width), "the keys of an attention")
+    v = k if same_pair else demanded(context, value, (128, width), "the values of an attention")
+    batched = len(q.shape or ()) == 3
+    if not batched:
+        q, k, v = (unsqueeze(context, t, 1) for t in (q, k, v))
+    elif attrs["batch_first"]:
+        if same_all:
+            q = k = v = transpose(context, q, 0, 1)
+        else:
+            q = transpose(context, q, 0, 1)
+            k = transpose(context, k, 0, 1)
+            v = k if same_pair else transpose(context, v, 0, 1)
+    rows, batch, _ = q.shape or (1, 1, 1)
+    length = (k.shape or (1,))[0]
+    parts = _projections(context, self, q, k, v, same_all, same_pair)
+    del q, k, v
+    split_heads = [transpose(context, reshaped(context, p, ((p.shape or (1,))[0], batch * heads, size)), 0, 1) for p in parts]
+    del parts
+    q3, k3, v3 = split_heads
+    del split_heads
+    mask = _masks(context, attn_mask, key_padding_mask, batch, heads, length, q3.dtype)
+    p = attrs["dropout"] if self.training else 0.0
+    weights: Value = None
+    if need_weights is not False:
+        scaled = binary(context, "multiply", q3, 0.125)
+        turned = transpose(context, k3, -2, -1)
+        if mask is not None:
+            scores = get("torch.baddbmm").call(context, mask, scaled, turned)
+        else:
+            scores = get("torch.bmm").call(context, scaled, turned)
+        del scaled, turned, q3, k3
+        weights = get("torch.softmax").call(context, scores, -1)
+        del scores
+        weights = dropout(context, weights, p, self.training)
+        out: Value = matmul(context, weights, v3)
+        del v3
+        out = reshaped(context, transpose(context, out, 0, 1), (rows * batch, width))
+    else:
+        shape4 = [(batch, heads, n, size) for n in (rows, length, length)]
+        q4, k4, v4 = (reshaped(context, t, s) for t, s in zip((q3, k3, v3), shape4, strict=True))
+        del q3, k3, v3
+        if mask is not None:
+            mask = unsqueeze(context, mask, 0) if (mask.shape or (0,))[0] == 1 else reshaped(context, mask, (batch, heads, *(mask.shape or ())[1:]))
+        out = torch_attention(context, q4, k4, v4, mask, p, is_causal)
+        del q4, k4, v4
+        out = reshaped(context, contiguous(context, permute(context, out, 2, 0, 1, 3)), (batch * rows, width))
+    out = call(context, self, "out_proj", out)
+    out = reshaped(context, out, (rows, batch, width))
+    if weights is not None:
+        weights = reshaped(context, weights, (batch, heads, rows, length))
+        if average_attn_weights is not False:
+            weights = get("torch.mean").call(context, weights, 1)
+    if not batched:
+        return (squeeze(context, out, 1), squeeze(context, weights, 0) if weights is not None else None)
+    if attrs["batch_first"]:
+        out = transpose(context, out, 1, 0)
+    return (out, weights)
+
+
+layer("torch", "MultiheadAttention", _mha_init, _mha_forward)
+
+
+def _activation(context: Context, given: Value) -> Value:
+    if isinstance(given, str):
+        return get(f"{context.engine.framework}.nn.functional.{given}")
+    return given
+
+
+def _torch_sublayers(context: Context, self: LayerInstance, d_model: Value, nhead: Value, feedforward: Value, dropout: Value, activation: Value, given: dict[str, Value], norms: int) -> None:  # fmt: skip
+    bias = given.get("bias", True)
+    factory = {"device": given.get("device"), "dtype": given.get("dtype")}
+    batch_first = given.get("batch_first", False)
+    eps = given.get("layer_norm_eps", 1e-5)
+    self.attrs["self_attn"] = build(context, "torch.nn.MultiheadAttention", d_model, nhead, dropout, bias, batch_first=batch_first, **factory)
+    if norms == 3:
+        self.attrs["multihead_attn"] = build(context, "torch.nn.MultiheadAttention", d_model, nhead, dropout, bias, batch_first=batch_first, **factory)
+    self.attrs["linear1"] = build(context, "torch.nn.Linear", d_model, feedforward, bias, **factory)
+    self.attrs["dropout"] = build(context, "torch.nn.Dropout", dropout)
+    self.attrs["linear2"] = build(context, "torch.nn.Linear", feedforward, d_model, bias, **factory)
+    self.attrs["norm_first"] = given.get("norm_first") is True
+    for number in range(1, norms + 1):
+        self.attrs[f"norm{number}"] = build(context, "torch.nn.LayerNorm", d_model, eps, True, bias, **factory)
+    for number in range(1, norms + 1):
+        self.attrs[f"dropout{number}"] = build(context, "torch.nn.Dropout", dropout)
+    self.attrs["activation"] = _activation(context, activation)
+
+
+_TORCH_ORDER = ("dim_feedforward", "dropout", "activation", "layer_norm_eps", "batch_first", "norm_first", "bias", "device", "dtype")
+
+
+def _torch_layer_init(norms: int) -> Any:
+    def init(context: Context, self: LayerInstance, d_model: Value, nhead: Value, *args: Value, **kwargs: Value) -> None:
+        given = {**dict(zip(_TORCH_ORDER, args, strict=False)), **kwargs}
+        _torch_sublayers(context, self, d_model, nhead, given.get("dim_feedforward", 2048), given.get("dropout", 0.1), given.get("activation", "relu"), given, norms)  # fmt: skip
+
+    return init
+
+
+def _attend(context: Context, self: LayerInstance, name: str, x: Value, memory: Value, mask: Value, padding: Value, drop: str) -> Value:
+    attended = context.call(self.attrs[name], (x, memory, memory), {"attn_mask": mask, "key_padding_mask": padding, "need_weights": False})
+    first = attended[0] if isinstance(attended, tuple) else attended
+    del attended, x, memory
+    return call(context, self, drop, first)
+
+
+def _feed_forward(context: Context, self: LayerInstance, x: Value, drop: str) -> Value:
+    x = call(context, self, "linear1", x)
+    x = call(context, self, "activation", x)
+    x = call(context, self, "dropout", x)
+    x = call(context, self, "linear2", x)
+    return call(context, self, drop, x)
+
+
+def _encoder_layer(context: Context, self: LayerInstance, src: Value, src_mask: Value = None, src_key_padding_mask: Value = None, is_causal: Value = False) -> Value:  # fmt: skip
+    del is_causal
+    x = src
+    del src
+    if self.attrs["norm_first"]:
+        normed = call(context, self, "norm1", x)
+        x = binary(context, "add", x, _attend(context, self, "self_attn", normed, normed, src_mask, src_key_padding_mask, "dropout1"))
+        del normed
+        return binary(context, "add", x, _feed_forward(context, self, call(context, self, "norm2", x), "dropout2"))
+    x = call(context, self, "norm1", binary(context, "add", x, _attend(context, self, "self_attn", x, x, src_mask, src_key_padding_mask, "dropout1")))
+    return call(context, self, "norm2", binary(context, "add", x, _feed_forward(context, self, x, "dropout2")))
+
+
+def _decoder_layer(context: Context, self: LayerInstance, tgt: Value, memory: Value, tgt_mask: Value = None, memory_mask: Value = None, tgt_key_padding_mask: Value = None, memory_key_padding_mask: Value = None, *args: Value, **kwargs: Value) -> Value:  # fmt: skip
+    del args, kwargs
+    x = tgt
+    del tgt
+    if self.attrs["norm_first"]:
+        normed = call(context, self, "norm1", x)
+        x = binary(context, "add", x, _attend(context, self, "self_attn", normed, normed, tgt_mask, tgt_key_padding_mask, "dropout1"))
+        del normed
+        x = binary(context, "add", x, _attend(context, self, "multihead_attn", call(context, self, "norm2", x), memory, memory_mask, memory_key_padding_mask, "dropout2"))
+        return binary(context, "add", x, _feed_forward(context, self, call(context, self, "norm3", x), "dropout3"))
+    x = call(context, self, "norm1", binary(context, "add", x, _attend(context, self, "self_attn", x, x, tgt_mask, tgt_key_padding_mask, "dropout1")))
+    x = call(context, self, "norm2", binary(context, "add", x, _attend(context, self, "multihead_attn", x, memory, memory_mask, memory_key_padding_mask, "dropout2")))
+    return call(context, self, "norm3", binary(context, "add", x, _feed_forward(context, self, x, "dropout3")))
+
+
+layer("torch", "TransformerEncoderLayer", _torch_layer_init(2), _encoder_layer)
+layer("torch", "TransformerDecoderLayer", _torch_layer_init(3), _decoder_layer)
+
+
+def _clones(context: Context, module: Value, count: Value) -> LayerInstance:
+    """``count`` copies in a list (PyTorch copies all; PaddlePaddle keeps the first and builds others like it)."""
+    paddle = context.engine.framework == "paddle"
+    made = LayerInstance(get("paddle.nn.LayerList" if paddle else "torch.nn.ModuleList"))
+    if not isinstance(module, LayerInstance):
+        return made
+    for number in range(integer(count)):
+        made.attrs[str(number)] = module if number == 0 and paddle else deepcopy(context, module)
+    return made
+
+
+def _stack_init(context: Context, self: LayerInstance, layer_: Value, num_layers: Value, norm: Value = None, *args: Value, **kwargs: Value) -> None:
+    del args, kwargs
+    self.attrs["layers"] = _clones(context, layer_, num_layers)
+    self.attrs["num_layers"] = num_layers
+    self.attrs["norm"] = norm
+
+
+def _through(context: Context, self: LayerInstance, x: Value, *rest: Value) -> Value:
+    for _, one in list(self.attrs["layers"].children()):
+        handed = [x, *rest]
+        del x
+        x = context.call(one, handed)
+    norm = self.attrs.get("norm")
+    return context.call(norm, [x]) if norm is not None else x
+
+
+def _torch_encoder(context: Context, self: LayerInstance, src: Value, mask: Value = None, src_key_padding_mask: Value = None, is_causal: Value = None) -> Value:  # fmt: skip
+    del is_causal
+    return _through(context, self, src, mask, src_key_padding_mask)
+
+
+def _torch_decoder(context: Context, self: LayerInstance, tgt: Value, memory: Value, tgt_mask: Value = None, memory_mask: Value = None, tgt_key_padding_mask: Value = None, memory_key_padding_mask: Value = None, *args: Value, **kwargs: Value) -> Value:  # fmt: skip
+    del args, kwargs
+    return _through(context, self, tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+
+
+def _named(init: Any, first: str) -> Any:
+    def call_init(context: Context, self: LayerInstance, *args: Value, **kwargs: Value) -> None:
+        if first in kwargs:
+            args = (kwargs.pop(first), *args)
+        init(context, self, *args, **kwargs)
+
+    return call_init
+
+
+layer("torch", "TransformerEncoder", _named(_stack_init, "encoder_layer"), _torch_encoder)
+layer("torch", "TransformerDecoder", _named(_stack_init, "decoder_layer"), _torch_decoder)
+
+_MODEL_ORDER = ("d_model", "nhead", "num_encoder_layers", "num_decoder_layers", "dim_feedforward", "dropout", "activation")
+
+
+def _torch_transformer_init(context: Context, self: LayerInstance, *args: Value, **kwargs: Value) -> None:
+    order = (*_MODEL_ORDER, "custom_encoder", "custom_decoder", "layer_norm_eps", "batch_first", "norm_first", "bias", "device", "dtype")
+    given = {**dict(zip(order, args, strict=False)), **kwargs}
+    width, heads = given.get("d_model", 512), given.get("nhead", 8)
+    rest = {k: given[k] for k in ("dim_feedforward", "dropout", "activation", "layer_norm_eps", "batch_first", "norm_first", "bias", "device", "dtype") if k in given}  # fmt: skip
+    for name, kind, count in (("encoder", "Encoder", given.get("num_encoder_layers", 6)), ("decoder", "Decoder", given.get("num_decoder_layers", 6))):
+        custom = given.get(f"custom_{name}")
+        if custom is not None:
+            self.attrs[name] = custom
+            continue
+        one = build(context, f"torch.nn.Transformer{kind}Layer", width, heads, **rest)
+        norm = build(context, "torch.nn.LayerNorm", width, given.get("layer_norm_eps", 1e-5))
+        self.attrs[name] = build(context, f"torch.nn.Transformer{kind}", one, count, norm)
+    self.attrs.update(d_model=width, nhead=heads, batch_first=given.get("batch_first", False))
+
+
+def _torch_transformer(context: Context, self: LayerInstance, src: Value, tgt: Value, src_mask: Value = None, tgt_mask: Value = None, memory_mask: Value = None, src_key_padding_mask: Value = None, tgt_key_padding_mask: Value = None, memory_key_padding_mask: Value = None, *args: Value, **kwargs: Value) -> Value:  # fmt: skip
+    del args, kwargs
+    memory = context.call(self.attrs["encoder"], (src, src_mask, src_key_padding_mask))
+    return context.call(self.attrs["decoder"], (tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask))
+
+
+def _square_mask(context: Context, *args: Value, **kwargs: Value) -> Value:
+    size = next((a for a in (*args, kwargs.get("sz"), kwargs.get("length")) if isinstance(a, int)), None)
+    if size is None:
+        return engine_of(context).unknown_tensor("the size of a causal mask is not known")
+    return engine_of(context).tensor((size, size), kind="temporary", device=place_of(context, kwargs.get("device")), op="mask")
+
+
+_TRANSFORMER = layer("torch", "Transformer", _torch_transformer_init, _torch_transformer)
+_TRANSFORMER.namespace["generate_square_subsequent_mask"] = Native("torch.nn.Transformer.generate_square_subsequent_mask", _square_mask)
+
+
+# --- PaddlePaddle ------------------------------------------------------------------------------------------------------
+def _paddle_mha_init(context: Context, self: LayerInstance, embed_dim: Value, num_heads: Value, dropout: Value = 0.0, kdim: Value = None, vdim: Value = None, need_weights: Value = False, weight_attr: Value = None, bias_attr: Value = None) -> None:  # fmt: skip
+    width = integer(embed_dim)
+    self.attrs.update(embed_dim=width, num_heads=integer(num_heads), head_dim=width // integer(num_heads), dropout=dropout, need_weights=need_weights, kdim=kdim, vdim=vdim)  # fmt: skip
+    for name, inner in (("q_proj", width), ("k_proj", integer(kdim, width)), ("v_proj", integer(vdim, width)), ("out_proj", width)):
+        self.attrs[name] = build(context, "paddle.nn.Linear", inner, width, weight_attr, bias_attr)
+
+
+def _heads(context: Context, self: LayerInstance, x: Value) -> Tensor:
+    shape = x.shape or (1, 1, 1)
+    return permute(context, reshaped(context, x, (shape[0], shape[1], self.attrs["num_heads"], self.attrs["head_dim"])), [0, 2, 1, 3])  # type: ignore[no-any-return]
+
+
+def _paddle_mask(context: Context, mask: Value, dtype: str) -> Value:
+    if not isinstance(mask, Tensor) or mask.dtype not in ("bool", "int64", "int32"):
+        return mask
+    changed = cast(context, mask, dtype)
+    return binary(context, "multiply", binary(context, "subtract", changed, 1.0), 1e9)
+
+
+def _paddle_mha(context: Context, self: LayerInstance, query: Value, key: Value = None, value: Value = None, attn_mask: Value = None, cache: Value = None) -> Value:  # fmt: skip
+    q_in = demanded(context, query, (128, self.attrs["embed_dim"]), "the input of an attention")
+    k_in = q_in if key is None or key is query else tensor(context, key)
+    v_in = q_in if value is None or value is query else tensor(context, value)
+    q = _heads(context, self, call(context, self, "q_proj", q_in))
+    fixed = isinstance(cache, Instance) and cache.cls.name == "StaticCache"
+    if fixed:
+        k, v = cache.attrs["k"], cache.attrs["v"]
+    else:
+        k, v = _heads(context, self, call(context, self, "k_proj", k_in)), _heads(context, self, call(context, self, "v_proj", v_in))
+    if isinstance(cache, Instance) and not fixed:
+        join = get("paddle.concat")
+        k, v = join.call(context, [cache.attrs["k"], k], 2), join.call(context, [cache.attrs["v"], v], 2)
+        cache = _cache(context, None, k, v)
+    scores: Value = paddle_product(context, binary(context, "multiply", q, 0.125), k, False, True)
+    if attn_mask is not None:
+        scores = binary(context, "add", scores, _paddle_mask(context, attn_mask, scores.dtype))
+    weights = get("paddle.nn.functional.softmax").call(context, scores)
+    del scores
+    if self.attrs["dropout"]:
+        weights = dropout(context, weights, self.attrs["dropout"], self.training)
+    out = permute(context, matmul(context, weights, v), [0, 2, 1, 3])
+    shape = out.shape or (1, 1, 1, 1)
+    out = call(context, self, "out_proj", reshaped(context, out, (shape[0], shape[1], shape[2] * shape[3])))
+    outs = [out]
+    if self.attrs["need_weights"] is True:
+        outs.append(weights)
+    if cache is not None:
+        outs.append(cache)
+    return out if len(outs) == 1 else tuple(outs)
+
+
+_MHA = layer("paddle", "MultiHeadAttention", _paddle_mha_init, _paddle_mha)
+_CACHES = {name: native_class(f"paddle.nn.MultiHeadAttention.{name}") for name in ("Cache", "StaticCache")}
+
+
+def _cache(context: Context, cls: Value, k: Value = None, v: Value = None, kind: str = "Cache") -> Instance:
+    del context, cls
+    return Instance(_CACHES[kind], {"k": k, "v": v})
+
+
+for _name, _cls in _CACHES.items():
+    _cls.namespace["__init__"] = Native("Cache", lambda context, self, k=None, v=None: self.attrs.update(k=k, v=v))
+    _MHA.namespace[_name] = _cls
+    register(f"paddle.nn.MultiHeadAttention.{_name}", _cls)
+
+
+def _gen_cache(context: Context, self: LayerInstance, key: Value, value: Value = None, type: Value = None) -> Value:
+    if type is _CACHES["StaticCache"]:
+        k = _heads(context, self, call(context, self, "k_proj", key))
+        return _cache(context, None, k, _heads(context, self, call(context, self, "v_proj", value if value is not None else key)), "StaticCache")
+    if value is not None:
+        return _cache(context, None, key, value)
+    shape = ((key.shape or (1,))[0], self.attrs["num_heads"], 0, self.attrs["head_dim"])
+    return _cache(context, None, engine_of(context).tensor(shape), engine_of(context).tensor(shape))
+
+
+_MHA.namespace["gen_cache"] = Native("gen_cache", _gen_cache)
+
+
+def _each(attr: Value, count: int) -> Sequence[Value]:
+    return list(attr) if isinstance(attr, (list, tuple)) else [attr] * count
+
+
+_PADDLE_ORDER = ("dim_feedforward", "dropout", "activation", "attn_dropout", "act_dropout", "normalize_before", "weight_attr", "bias_attr", "layer_norm_eps")
+
+
+def _paddle_layer_init(norms: int) -> Any:
+    def init(context: Context, self: LayerInstance, d_model: Value, nhead: Value, *args: Value, **kwargs: Value) -> None:
+        given = {**dict(zip(_PADDLE_ORDER, args, strict=False)), **kwargs}
+        p = given.get("dropout", 0.1)
+        attention = p if given.get("attn_dropout") is None else given["attn_dropout"]
+        inside = p if given.get("act_dropout") is None else given["act_dropout"]
+        feedforward = given.get("dim_feedforward", 2048)
+        weights, biases = _each(given.get("weight_attr"), norms), _each(given.get("bias_attr"), norms)
+        self.attrs["normalize_before"] = given.get("normalize_before") is True
+        self.attrs["self_attn"] = build(context, "paddle.nn.MultiHeadAttention", d_model, nhead, attention, weight_attr=weights[0], bias_attr=biases[0])
+        if norms == 3:
+            self.attrs["cross_attn"] = build(context, "paddle.nn.MultiHeadAttention", d_model, nhead, attention, weight_attr=weights[1], bias_attr=biases[1])
+        self.attrs["linear1"] = build(context, "paddle.nn.Linear", d_model, feedforward, weights[-1], biases[-1])
+        self.attrs["dropout"] = build(context, "paddle.nn.Dropout", inside)
+        self.attrs["linear2"] = build(context, "paddle.nn.Linear", feedforward, d_model, weights[-1], biases[-1])
+        for number in range(1, norms + 1):
+            self.attrs[f"norm{number}"] = build(context, "paddle.nn.LayerNorm", d_model)
+        for number in range(1, norms + 1):
+            self.attrs[f"dropout{number}"] = build(context, "paddle.nn.Dropout", p)
+        self.attrs["activation"] = _activation(context, given.get("activation", "relu"))
+
+    return init
+
+
+def _cached(result: Value) -> tuple[Value, Value]:
+    return (result[0], result[-1]) if isinstance(result, tuple) else (result, None)
+
+
+def _paddle_block(context: Context, self: LayerInstance, x: Value, number: int, run: Any) -> tuple[Value, Value]:
+    """Residual, normalisation before or after, dropout: one of the layer's parts."""
+    residual = x
+    first = self.attrs["normalize_before"]
+    if first:
+        x = call(context, self, f"norm{number}", x)
+    made, extra = _cached(run(x))
+    del x
+    made = binary(context, "add", residual, call(context, self, f"dropout{number}", made))
+    del residual
+    if not first:
+        made = call(context, self, f"norm{number}", made)
+    return made, extra
+
+
+def _paddle_feed_forward(context: Context, self: LayerInstance, x: Value) -> Value:
+    for name in ("linear1", "activation", "dropout", "linear2"):
+        x = call(context, self, name, x)
+    return x
+
+
+def _paddle_encoder_layer(context: Context, self: LayerInstance, src: Value, src_mask: Value = None, cache: Value = None) -> Value:
+    mask = _paddle_mask(context, src_mask, "float32")
+    more = () if cache is None else (cache,)
+    x, kept = _paddle_block(context, self, src, 1, lambda h: context.call(self.attrs["self_attn"], (h, h, h, mask, *more)))
+    x, _ = _paddle_block(context, self, x, 2, lambda h: _paddle_feed_forward(context, self, h))
+    return x if cache is None else (x, kept)
+
+
+def _paddle_decoder_layer(context: Context, self: LayerInstance, tgt: Value, memory: Value, tgt_mask: Value = None, memory_mask: Value = None, cache: Value = None) -> Value:  # fmt: skip
+    mask, other = _paddle_mask(context, tgt_mask, "float32"), _paddle_mask(context, memory_mask, "float32")
+    own = () if cache is None else (cache[0],)
+    cross = () if cache is None else (cache[1],)
+    x, kept = _paddle_block(context, self, tgt, 1, lambda h: context.call(self.attrs["self_attn"], (h, h, h, mask, *own)))
+    x, static = _paddle_block(context, self, x, 2, lambda h: context.call(self.attrs["cross_attn"], (h, memory, memory, other, *cross)))
+    x, _ = _paddle_block(context, self, x, 3, lambda h: _paddle_feed_forward(context, self, h))
+    return x if cache is None else (x, (kept, static))
+
+
+_ENCODER_LAYER = layer("paddle", "TransformerEncoderLayer", _paddle_layer_init(2), _paddle_encoder_layer)
+_DECODER_LAYER = layer("paddle", "TransformerDecoderLayer", _paddle_layer_init(3), _paddle_decoder_layer)
+_ENCODER_LAYER.namespace["gen_cache"] = Native("gen_cache", lambda context, self, src: _gen_cache(context, self.attrs["self_attn"], src))
+_DECODER_LAYER.namespace["gen_cache"] = Native(
+    "gen_cache",
+    lambda context, self, memory: (
+        _gen_cache(context, self.attrs["self_attn"], memory),
+        _gen_cache(context, self.attrs["cross_attn"], memory, memory, _CACHES["StaticCache"]),
+    ),
+)
+
+
+def _paddle_stack(context: Context, self: LayerInstance, x: Value, rest: Sequence[Value], cache: Value) -> Value:
+    kept = []
+    for number, (_, one) in enumerate(list(self.attrs["layers"].children())):
+        handed = [x, *rest] if not isinstance(cache, (list, tuple)) else [x, *rest, cache[number]]
+        del x
+        x = context.call(one, handed)
+        if cache is not None and isinstance(x, tuple):
+            kept.append(x[1])
+            x = x[0]
+    norm = self.attrs.get("norm")
+    x = context.call(norm, [x]) if norm is not None else x
+    return x if cache is None else (x, kept)
+
+
+def _paddle_encoder(context: Context, self: LayerInstance, src: Value, src_mask: Value = None, cache: Value = None) -> Value:
+    return _paddle_stack(context, self, src, (_paddle_mask(context, src_mask, "float32"),), cache)
+
+
+def _paddle_decoder(context: Context, self: LayerInstance, tgt: Value, memory: Value, tgt_mask: Value = None, memory_mask: Value = None, cache: Value = None) -> Value:  # fmt: skip
+    masks = (_paddle_mask(context, tgt_mask, "float32"), _paddle_mask(context, memory_mask, "float32"))
+    return _paddle_stack(context, self, tgt, (memory, *masks), cache)
+
+
+def _all_caches(context: Context, self: LayerInstance, source: Value, do_zip: Value = False) -> Value:
+    del do_zip
+    return [context.call(context.getattr(one, "gen_cache"), (source,)) for _, one in self.attrs["layers"].children()]
+
+
+for _name, _first, _run in (("TransformerEncoder", "encoder_layer", _paddle_encoder), ("TransformerDecoder", "decoder_layer", _paddle_decoder)):
+    layer("paddle", _name, _named(_stack_init, _first), _run).namespace["gen_cache"] = Native("gen_cache", _all_caches)
+
+
+def _paddle_transformer_init(context: Context, self: LayerInstance, *args: Value, **kwargs: Value) -> None:
+    order = (*_MODEL_ORDER, "attn_dropout", "act_dropout", "normalize_before", "weight_attr", "bias_attr", "custom_encoder", "custom_decoder")
+    given = {**dict(zip(order, args, strict=False)), **kwargs}
+    width, heads = given.get("d_model", 512), given.get("nhead", 8)
+    rest = {k: given[k] for k in _PADDLE_ORDER if k in given and k not in ("weight_attr", "bias_attr")}
+    for name, kind, count in (("encoder", "Encoder", given.get("num_encoder_layers", 6)), ("decoder", "Decoder", given.get("num_decoder_layers", 6))):
+        custom = given.get(f"custom_{name}")
+        if custom is not None:
+            self.attrs[name] = custom
+            continue
+        one = build(context, f"paddle.nn.Transformer{kind}Layer", width, heads, **rest)
+        self.attrs[name] = build(context, f"paddle.nn.Transformer{kind}", one, count, build(context, "paddle.nn.LayerNorm", width))
+    self.attrs.update(d_model=width, nhead=heads)
+
+
+def _paddle_transformer(context: Context, self: LayerInstance, src: Value, tgt: Value, src_mask: Value = None, tgt_mask: Value = None, memory_mask: Value = None) -> Value:  # fmt: skip
+    memory = context.call(self.attrs["encoder"], (src, src_mask))
+    return context.call(self.attrs["decoder"], (tgt, memory, tgt_mask, memory_mask))
+
+
+layer("paddle", "Transformer", _paddle_transformer_init, _paddle_transformer).namespace["generate_square_subsequent_mask"] = Native(
+    "paddle.nn.Transformer.generate_square_subsequent_mask", _square_mask
+)
+
+
+def _convert_mask(context: Context, attn_mask: Value, dtype: Value = None) -> Value:
+    del dtype
+    return _paddle_mask(context, attn_mask, "float32")
+
+
+register("paddle.nn.layer.transformer._convert_attention_mask", Native("_convert_attention_mask", _convert_mask))
+register("paddle.nn.layer.transformer._convert_param_attr_to_list", Native("_convert_param_attr_to_list", lambda context, attr, n: list(_each(attr, n))))
