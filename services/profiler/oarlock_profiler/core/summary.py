@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from oarlock_profiler.core.engine.modules import LayerInstance, module_tree, parameter_count
 from oarlock_profiler.core.engine.trace import Trace
 from oarlock_profiler.core.interpreter.machine import Machine
 from oarlock_profiler.core.overlays.training_notes import fill
@@ -31,8 +34,22 @@ def summarise(machine: Machine, framework: str | None, stopped: str | None) -> R
         reading.steps_per_epoch = loops[0][1]
         if len(loops) > 1:
             reading.epochs = loops[1][1]
+    _models(reading, machine.engine)
     fill(reading, machine.state, machine.engine)
     return reading
+
+
+def _models(reading: Reading, engine: Any) -> None:
+    """The models: every layer that was called by itself and has parameters; a shared parameter counts once."""
+    called: list[LayerInstance] = list(engine.roots)
+    inner = {id(layer) for root in called for path, layer in root.named_modules() if path}
+    models = [root for root in called if id(root) not in inner and next(root.named_parameters(), None) is not None]
+    if not models:
+        return
+    reading.roots = [module_tree(root) for root in models]
+    parameters = {id(parameter): parameter for root in models for _, parameter in root.named_parameters()}
+    reading.parameters_total = sum(parameter_count(p) for p in parameters.values())
+    reading.parameters_trainable = sum(parameter_count(p) for p in parameters.values() if p.requires_grad)
 
 
 def _sealed(trace: Trace) -> Trace:
