@@ -1,8 +1,8 @@
 """Learning from completed runs: how far measured peaks stand from raw estimates, and how much to book for safety.
 
 **Factor.** A run's residual is ``log(measured / raw)``. Residuals are kept in cells along a path that goes from coarse
-to fine: framework × family, then × precision, then × device kind, then the very script on that device kind. A cell's
-estimate is drawn towards its parent's (partial pooling): ``(n · mean + k · parent) / (n + k)``, so that little data
+to fine: framework × family, then × precision, then × device kind; then the very script, on any device and on that
+kind. A cell's estimate is drawn towards its parent's (partial pooling): ``(n · mean + k · parent) / (n + k)``, so that little data
 moves little. Families do not share a parent, so what one family teaches leaves the others alone.
 
 **Bounded influence.** A residual is clipped around the cell's present estimate (Huber), an owner's runs weigh at most
@@ -11,9 +11,7 @@ moves little. Families do not share a parent, so what one family teaches leaves 
 **Censoring.** A run that died of out-of-memory used more than the device had; it counts only when the estimate said
 less.
 
-**Reservation.** What is booked is the estimate times a ratio that held for the chosen share of past runs: an empirical
-quantile of ``measured / predicted`` (conformal prediction), whose level is adapted on-line to the share of misses that
-is really seen (Gibbs and Candès, "Adaptive conformal inference under distribution shift", NeurIPS 2021).
+**Reservation.** See :mod:`.reservation`.
 
 The state is plain JSON, so that many profilers can learn as one by compare-and-set.
 """
@@ -23,52 +21,37 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple
+
+from oarlock_profiler.core import reservation
 
 State = dict[str, Any]
 
 FACTOR_FLOOR = 0.6
 FACTOR_CEILING = 1.8
-PRIOR_RUNS = (4.0, 3.0, 3.0, 0.5)
-"""How many runs the parent's estimate is worth, by level. A script seen before is trusted after one run."""
+PRIOR_RUNS = 4.0
+"""How many runs a cell's parent is worth."""
+
+SCRIPT_PRIOR_RUNS = 0.5
+"""The same for the cell of one script: a script seen before is trusted after one run."""
 
 CLIP = 0.25
+SCRIPT_CLIP = 1.0
 """Largest step, in log units, that one run may ask of a cell whose estimate it contradicts."""
 
 OWNER_CAP = 20.0
 MAX_OWNERS = 32
 MAX_CELLS = 4096
 
-RATIO_FLOOR = 1.02
-RATIO_CEILING = 1.6
-RATIO_PRIOR = 1.08
-"""What is booked beyond the estimate before any run has completed."""
-
-PROBABILITY = 0.99
-LEVEL_STEP = 0.005
-BIN = 0.005
-"""Width of a bin of the residual histogram, in log units."""
-DECAY = 0.998
 OOM_MARGIN = 0.05
 
 
-class Record(Protocol):
-    """What is learned from: a completed run, in the names of ``oarlock_schemas.RunRecord``."""
+class Cell(NamedTuple):
+    """One cell on a key's path: its name, what its parent is worth in runs, and how far one run may pull."""
 
-    @property
-    def owner(self) -> str: ...
-    @property
-    def outcome(self) -> str: ...
-    @property
-    def framework(self) -> str | None: ...
-    @property
-    def family(self) -> str | None: ...
-    @property
-    def precision(self) -> str | None: ...
-    @property
-    def device_kind(self) -> str: ...
-    @property
-    def source_digest(self) -> str | None: ...
+    name: str
+    prior_runs: float
+    clip: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +64,25 @@ class Key:
     device_kind: str | None
     source_digest: str | None = None
 
-    def path(self) -> list[str]:
-        """The cells from coarse to fine that this key reaches."""
-        parts = [f"{self.framework or '-'}/{self.family or '-'}"]
+    def path(self) -> list[Cell]:
+        """The cells from coarse to fine that this key reaches; what is not known is passed over."""
+        names = [self.family_cell]
         if self.precision is not None:
-            parts.append(f"{parts[-1]}/{self.precision}")
+            names.append(f"{self.family_cell}/{self.precision}")
             if self.device_kind is not None:
-                parts.append(f"{parts[-1]}/{self.device_kind}")
-                if self.source_digest is not None:
-                    parts.append(f"{parts[-1]}/{self.source_digest[:32]}")
-        return parts
+                names.append(f"{names[-1]}/{self.device_kind}")
+        cells = [Cell(name, PRIOR_RUNS, CLIP) for name in names]
+        if self.source_digest is not None:
+            script = f"{self.family_cell}/#{self.source_digest[:32]}"
+            cells.append(Cell(script, SCRIPT_PRIOR_RUNS, SCRIPT_CLIP))
+            if self.device_kind is not None:
+                cells.append(Cell(f"{script}/{self.device_kind}", SCRIPT_PRIOR_RUNS, SCRIPT_CLIP))
+        return cells
+
+    @property
+    def family_cell(self) -> str:
+        """The coarsest cell: framework and family."""
+        return f"{self.framework or '-'}/{self.family or '-'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +115,7 @@ def empty() -> State:
 def correction(state: State, key: Key) -> Correction:
     """What ``state`` says of an estimate with ``key``."""
     log_factor, observations = _estimate(state, key.path())
-    return Correction(_clamp_factor(log_factor), _reserve_ratio(state, key), observations)
+    return Correction(_clamp_factor(log_factor), reservation.ratio(state["scores"], key.family_cell), observations)
 
 
 def update(
@@ -154,24 +146,24 @@ def update(
         residual = math.log(measured_bytes / raw_bytes)
     else:
         return state, None
-    new = {**state, "cells": dict(state["cells"]), "scores": dict(state["scores"]), "runs": state["runs"] + 1}
-    for index, name in enumerate(path):
+    new = {**state, "cells": dict(state["cells"]), "runs": state["runs"] + 1}
+    cells = new["cells"]
+    for index, cell in enumerate(path):
         centre, _ = _estimate(state, path[: index + 1])
-        clip = CLIP if index < 3 else 4 * CLIP
-        clipped = min(max(residual, centre - clip), centre + clip)
-        cells = new["cells"]
-        cells[name] = _add(cells.get(name) or {"owners": {}}, owner, clipped)
-        if len(cells) > MAX_CELLS:
-            del cells[min(cells, key=lambda cell: _weight(cells[cell]))]
-    new["scores"] = _score(state, key, residual - math.log(before.factor))
+        clipped = min(max(residual, centre - cell.clip), centre + cell.clip)
+        cells[cell.name] = _add(cells.get(cell.name) or {"owners": {}}, owner, clipped)
+    while len(cells) > MAX_CELLS:
+        del cells[min(cells, key=lambda name: _mean(cells[name])[0])]
+    score = residual - math.log(before.factor)
+    new["scores"] = reservation.observed(state["scores"], key.family_cell, owner, score)
     after = correction(new, key)
-    cell = {
+    names = {
         "framework": key.framework,
         "family": key.family,
         "precision": key.precision,
         "device_kind": key.device_kind,
     }
-    return new, Change(cell, before.factor, after.factor, after.observations)
+    return new, Change(names, before.factor, after.factor, after.observations)
 
 
 def learn(state: State, record: Any) -> tuple[State, Change | None]:
@@ -217,10 +209,10 @@ def _clamp_factor(log_factor: float) -> float:
     return min(max(math.exp(log_factor), FACTOR_FLOOR), FACTOR_CEILING)
 
 
-def _estimate(state: State, path: list[str]) -> tuple[float, int]:
+def _estimate(state: State, path: list[Cell]) -> tuple[float, int]:
     """The pooled log factor along ``path``, and the number of runs in the coarsest cell that has any."""
     value, runs = 0.0, 0
-    for name, prior in zip(path, PRIOR_RUNS, strict=False):
+    for name, prior, _ in path:
         cell = state["cells"].get(name)
         if cell is None:
             continue
@@ -235,12 +227,9 @@ def _add(cell: Mapping[str, Any], owner: str, residual: float) -> dict[str, Any]
     if owner not in owners and len(owners) >= MAX_OWNERS:
         owner = "*others"
     count, total = owners.get(owner, (0, 0.0))
-    # Beyond the cap old runs fade, so that the mean follows the owner's recent runs.
     if count >= OWNER_CAP:
-        total *= (OWNER_CAP - 1) / OWNER_CAP
-        owners[owner] = (count + 1, total + residual)
-    else:
-        owners[owner] = (count + 1, total + residual)
+        total *= (OWNER_CAP - 1) / OWNER_CAP  # old runs fade, so that the mean follows the owner's recent ones
+    owners[owner] = [count + 1, total + residual]
     return {"owners": owners}
 
 
@@ -258,52 +247,3 @@ def _mean(cell: Mapping[str, Any]) -> tuple[float, float, int]:
 
 def _weight(cell: Mapping[str, Any]) -> float:
     return _mean(cell)[0]
-
-
-def _score(state: State, key: Key, score: float) -> dict[str, Any]:
-    """The histograms of log(measured / predicted) with one more run, and the adapted level of each."""
-    bounded = min(max(score, math.log(0.25)), math.log(RATIO_CEILING) + BIN)
-    index = str(math.ceil(bounded / BIN))
-    scores = dict(state["scores"])
-    for name in _score_cells(key):
-        old = scores.get(name) or {"bins": {}, "alpha": 1 - PROBABILITY, "weight": 0.0}
-        ratio = _quantile_ratio(state, key, name)
-        missed = 1.0 if bounded > math.log(ratio) else 0.0
-        alpha = min(max(old["alpha"] + LEVEL_STEP * ((1 - PROBABILITY) - missed), 0.001), 2 * (1 - PROBABILITY))
-        bins = {place: weight * DECAY for place, weight in old["bins"].items() if weight * DECAY > 0.01}
-        bins[index] = bins.get(index, 0.0) + 1.0
-        scores[name] = {"bins": bins, "alpha": alpha, "weight": sum(bins.values())}
-    return scores
-
-
-def _score_cells(key: Key) -> tuple[str, str]:
-    return "*", f"{key.framework or '-'}/{key.family or '-'}"
-
-
-def _reserve_ratio(state: State, key: Key) -> float:
-    return _quantile_ratio(state, key, _score_cells(key)[1])
-
-
-def _quantile_ratio(state: State, key: Key, name: str) -> float:
-    """The ratio that held for the adapted share of runs; the prior ratio counts as runs that just held."""
-    del key
-    score = state["scores"].get(name)
-    if score is None:
-        return RATIO_PRIOR
-    weight = score["weight"]
-    # Finite-sample conformal level: of n runs, the ceil((n + 1) (1 - alpha))-th smallest.
-    wanted = (weight + 1) * (1 - score["alpha"])
-    prior = math.log(RATIO_PRIOR)
-    places = sorted((int(place), count) for place, count in score["bins"].items())
-    if wanted > weight:
-        top = places[-1][0] * BIN
-        value = max(top + BIN, prior)
-    else:
-        below = 0.0
-        value = places[-1][0] * BIN
-        for place, count in places:
-            below += count
-            if below >= wanted:
-                value = place * BIN
-                break
-    return min(max(math.exp(value), RATIO_FLOOR), RATIO_CEILING)
