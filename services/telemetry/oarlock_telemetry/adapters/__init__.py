@@ -1,0 +1,1 @@
+"""What touches the world: /proc, the vendors' libraries, files, the bus, Prometheus."""
