@@ -185,7 +185,7 @@ class AsyncClient:
                 if event is not None:
                     yield event
         finally:
-            pumping.cancel()
+            await _ended(pumping)
 
     async def wait(self, task_id: str) -> TaskRecord:
         """Wait until the task has ended, and return its record."""
@@ -222,7 +222,7 @@ class AsyncClient:
                     return
         finally:
             if pending is not None:
-                pending.cancel()
+                await _ended(pending)
 
     async def cancel(self, task_id: str, *, reason: str | None = None, by: str = "anonymous") -> None:
         """Ask that the task be stopped, wherever it is.
@@ -254,9 +254,15 @@ class AsyncClient:
         collecting = asyncio.create_task(collect())
         waiting = asyncio.create_task(caught_up.wait())
         await asyncio.wait({collecting, waiting}, timeout=10, return_when=asyncio.FIRST_COMPLETED)
-        for task in (collecting, waiting):
-            task.cancel()
+        await _ended(collecting, waiting)
         return records[-limit:]
+
+
+async def _ended(*tasks: asyncio.Future[Any]) -> None:
+    """Cancel, and wait until what they held has been given back."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _first_seen(entry: Any) -> str:

@@ -141,12 +141,15 @@ async def _messages(bus: Bus, stream: str, consumer: str) -> AsyncGenerator[Msg,
         while True:
             if queue.empty():
                 getter = asyncio.ensure_future(queue.get())
-                done, _ = await asyncio.wait({getter, task}, return_when=asyncio.FIRST_COMPLETED)
-                if getter not in done:
+                try:
+                    await asyncio.wait({getter, task}, return_when=asyncio.FIRST_COMPLETED)
+                    if not getter.done():
+                        await task
+                        raise PullEnded("the pull is over")
+                    msg = getter.result()
+                finally:
+                    # Whoever leaves the loop cancels us here; the waiter must not outlive us.
                     getter.cancel()
-                    await task
-                    raise PullEnded("the pull is over")
-                msg = getter.result()
             else:
                 msg = queue.get_nowait()
             pull.wake()
