@@ -23,6 +23,7 @@ _ACTIVATIONS = {
 _TRAIN = """
 
 model = {model}.to(device)
+model({summary})  # the pass of a model summary
 criterion = nn.CrossEntropyLoss()
 optimizer = optim.Adam(model.parameters(), lr=1e-3)
 loader = DataLoader(TensorDataset({inputs}, torch.randint(0, {classes}, ({samples},))), batch_size={batch}, shuffle=True)
@@ -88,6 +89,7 @@ def mlps(truth: Path) -> Iterator[Case]:
             samples=SAMPLES,
             batch=row["batch_size_per_gpu"],
             inputs=f"torch.randn({SAMPLES}, {inputs})",
+            summary=f"torch.rand(2, {inputs}).to(device)",
         )
         yield _case(row, "mlp", script, f"{given['arch']}-{given.get('act', 'relu')}-{given['depth']}", "gpumemnet-mlp")
 
@@ -119,6 +121,7 @@ def _cnn(given: dict[str, str], listed: list[tuple[str, int, int]]) -> str:
         samples=SAMPLES,
         batch=given["batch"],
         inputs=f"torch.randn({SAMPLES}, {channels}, {size}, {size})",
+        summary=f"torch.rand(2, {channels}, {size}, {size}).to(device)",
     )
 
 
@@ -278,6 +281,7 @@ def transformers(truth: Path) -> Iterator[Case]:
                 samples=samples,
                 batch=row["batch_size_per_gpu"],
                 inputs=f"torch.randint(0, {given['input_size']}, ({samples}, {length}))",
+                summary=f"torch.randint(0, {given['input_size']}, (2, {length})).to(device)",
             )
         )
         yield _case(row, "transformer", script, row["model"], "gpumemnet-transformer")
@@ -295,14 +299,17 @@ def horus(truth: Path) -> Iterator[Case]:
         layers.append(f"nn.Linear({inputs}, 10)")
         model = "nn.Sequential(\n    nn.Flatten(),\n    " + ",\n    ".join(layers) + ",\n)"
         script = _HEAD + _TRAIN.format(
-            model=model, classes=10, samples=60000, batch=64, inputs="torch.randn(60000, 1, 28, 28)"
+            model=model,
+            classes=10,
+            samples=60000,
+            batch=64,
+            inputs="torch.randn(60000, 1, 28, 28)",
+            summary="torch.rand(2, 1, 28, 28).to(device)",
         )
         yield _case(row, "mlp", script, row["model"], "gpumemnet-horus", scored=False)
 
 
-def _case(
-    row: dict[str, str], family: str, script: str, group: str, surroundings: str, *, scored: bool = True
-) -> Case:
+def _case(row: dict[str, str], family: str, script: str, group: str, surroundings: str, *, scored: bool = True) -> Case:
     return Case(
         source=row["source"],
         name=f"{row['model']} batch {row['batch_size_per_gpu']}",

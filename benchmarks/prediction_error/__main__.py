@@ -1,0 +1,69 @@
+"""``python -m benchmarks.prediction_error --truth FOLDER``: predicts every row and prints the table."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.prediction_error import gpumemnet
+from benchmarks.prediction_error.cases import Case
+from benchmarks.prediction_error.predict import Prediction, predict
+from benchmarks.prediction_error.scoring import markdown, mib, table, with_campaign_context
+
+SOURCES = {
+    "mlp": gpumemnet.mlps,
+    "cnn": gpumemnet.cnns,
+    "transformer": gpumemnet.transformers,
+    "horus": gpumemnet.horus,
+}
+
+
+def main() -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(prog="benchmarks.prediction_error", description=__doc__)
+    parser.add_argument("--truth", type=Path, required=True, help="folder of the measured tables")
+    parser.add_argument("--source", action="append", choices=sorted(SOURCES), help="only these (default: all)")
+    parser.add_argument("--limit", type=int, help="at most this many rows of a source, drawn with a fixed seed")
+    parser.add_argument("--worst", type=int, default=0, help="also list this many of the worst rows")
+    parser.add_argument("--json", type=Path, help="write every prediction here")
+    options = parser.parse_args()
+    predictions: list[Prediction] = []
+    for name in options.source or sorted(SOURCES):
+        cases = list(SOURCES[name](options.truth))
+        if options.limit and len(cases) > options.limit:
+            cases = random.Random(7).sample(cases, options.limit)
+        begun = time.monotonic()
+        predictions += [predict(case) for case in cases]
+        print(f"{name}: {len(cases)} scripts read in {time.monotonic() - begun:.0f} s", file=sys.stderr)
+    scored = with_campaign_context(predictions)
+    print(markdown(table(predictions, scored)))
+    counted = [item for item in scored if item.prediction.case.scored and not item.prediction.case.out_of_memory]
+    for item in sorted(counted, key=lambda item: -abs(item.error))[: options.worst]:
+        case = item.prediction.case
+        print(f"{item.error:+.1%} {mib(item.predicted_bytes)} against {mib(case.measured_bytes)} MiB: {case.name}")
+    for prediction in [p for p in predictions if p.abstained][: options.worst]:
+        print(f"abstained: {prediction.case.name}: {prediction.abstained}")
+    if options.json:
+        options.json.write_text(json.dumps([_record(item.prediction.case, item.predicted_bytes) for item in scored]))
+    return 0
+
+
+def _record(case: Case, predicted: int) -> dict[str, object]:
+    return {
+        "source": case.source,
+        "name": case.name,
+        "family": case.family,
+        "kind": case.kind,
+        "measured_bytes": case.measured_bytes,
+        "predicted_bytes": predicted,
+        "scored": case.scored,
+        "out_of_memory": case.out_of_memory,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

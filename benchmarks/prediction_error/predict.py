@@ -1,0 +1,93 @@
+"""Reads a case's script with the product's own reader and replays it: what is known before the context is added."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from benchmarks.prediction_error.cases import Case
+from oarlock_profiler.adapters.devices import spec_named
+from oarlock_profiler.core.devices import DeviceSpec
+from oarlock_profiler.core.engine.trace import Op
+from oarlock_profiler.core.memory.peaks import Peaks, peaks_of, runs_within
+from oarlock_profiler.core.reader import read
+from oarlock_profiler.core.reading import Reading, Request
+
+
+class Text:
+    """A bundle of one script, and a library path held in memory."""
+
+    def __init__(self, text: str, libraries: Mapping[str, bytes] | None = None) -> None:
+        self._text = text
+        self._libraries = libraries or {}
+
+    def read(self, path: str) -> bytes | None:
+        return self._text.encode() if path == "main.py" else None
+
+    def exists(self, path: str) -> bool:
+        return path in {"main.py", ".", ""}
+
+    def listdir(self, path: str) -> Sequence[str]:
+        return ["main.py"] if path in {"", "."} else []
+
+    def library(self, module: str) -> tuple[str, bytes] | None:
+        data = self._libraries.get(module)
+        return None if data is None else (module, data)
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the reader makes of one case; ``abstained`` says why there is no number."""
+
+    case: Case
+    allocated_bytes: int = 0
+    reserved_bytes: int = 0
+    context_bytes: int = 0
+    batch_norm: bool = False
+    fits: bool = True
+    parameters: int | None = None
+    gaps: int = 0
+    seconds: float = 0.0
+    abstained: str | None = None
+
+    @property
+    def device_bytes(self) -> int:
+        """The product's own figure, with the context of its table."""
+        return self.reserved_bytes + self.context_bytes
+
+
+def predict(case: Case) -> Prediction:
+    """Read and replay ``case``."""
+    spec = spec_named(case.device)
+    if spec is None:
+        raise ValueError(f"the catalogue has no device {case.device}")
+    begun = time.perf_counter()
+    reading = read(Request(entry="main.py", arguments=case.arguments), Text(case.script), time.monotonic)
+    peaks = _peaks(reading, spec)
+    took = time.perf_counter() - begun
+    if peaks is None or peaks.on_host or not reading.parameters_total or reading.trace.steps < 1:
+        return Prediction(case, abstained=_why(reading), seconds=took, gaps=len(reading.findings.gaps))
+    return Prediction(
+        case,
+        allocated_bytes=peaks.usage.allocated_bytes,
+        reserved_bytes=peaks.usage.reserved_bytes,
+        context_bytes=peaks.context.bytes.value,
+        batch_norm=any(isinstance(event, Op) and "batch_norm" in event.name for event in reading.trace.events),
+        fits=peaks.usage.reserved_bytes < spec.capacity_bytes * 0.5
+        or runs_within(reading.trace, reading.framework, spec),
+        parameters=reading.parameters_total,
+        gaps=len(reading.findings.gaps),
+        seconds=took,
+    )
+
+
+def _peaks(reading: Reading, spec: DeviceSpec) -> Peaks | None:
+    return peaks_of(reading.trace, reading.framework, spec)
+
+
+def _why(reading: Reading) -> str:
+    if reading.stopped:
+        return reading.stopped
+    gap = next(iter(reading.findings.gaps.values()), None)
+    return f"{gap.what}: {gap.why}" if gap else "no training step was read"
