@@ -160,6 +160,7 @@ async def test_refused_and_foreign_runs_leave_no_record(others: Others, telemetr
 
 FLEET = """
 fleet: test
+currency: USD
 include_this_machine: true
 nodes:
   - name: sim-1

@@ -83,7 +83,7 @@ async def _stored(bus: Bus, subject: str) -> AsyncIterator[BusMessage]:
                 yield coming.result()
     finally:
         over.cancel()
-        await watching.aclose()  # type: ignore[attr-defined]  # it is a generator
+        await watching.aclose()
 
 
 def _parsed(model: type[M], message: BusMessage, attempt: int) -> M | None:

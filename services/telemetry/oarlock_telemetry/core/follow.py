@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from oarlock_telemetry.core.runs import Facts, Finish, Followed, Key, Reading
+from oarlock_telemetry.core.runs import Facts, Finish, Followed, Key, Reading, Tally
 from oarlock_telemetry.core.tally import add
 
 KEEP_RECORDED_SECONDS = 86_400.0
 """How long a recorded run is remembered, so that its events may come again."""
+
+NOTABLE_RISE = 0.01
+"""A peak that rises by more than this share is written down at once; smaller steps wait for the next turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ def decide(state: State, event: Event, now: float) -> tuple[State, list[Effect]]
                 return state, []
             return state.put(Followed(facts)), [Save()]
         case Sampled(readings):
-            return _sampled(state, readings), []
+            return _sampled(state, readings)
         case Finished():
             return _finished(state, event)
         case Recorded(key):
@@ -98,14 +101,25 @@ def decide(state: State, event: Event, now: float) -> tuple[State, list[Effect]]
             return State(MappingProxyType(kept)), [Save()]
 
 
-def _sampled(state: State, readings: Mapping[Key, Reading]) -> State:
+def _sampled(state: State, readings: Mapping[Key, Reading]) -> tuple[State, list[Effect]]:
     changed = dict(state.runs)
+    notable = False
     for key, reading in readings.items():
         run = changed.get(key)
         # A sample that was taken before the end and is folded after it belongs to the run no more.
         if run is not None and run.finish is None:
             changed[key] = replace(run, tally=add(run.tally, reading))
-    return State(MappingProxyType(changed))
+            notable = notable or _rose(run.tally, changed[key].tally)
+    return State(MappingProxyType(changed)), [Save()] if notable else []
+
+
+def _rose(before: Tally, after: Tally) -> bool:
+    """Whether a peak moved so far that losing it would spoil the record."""
+    pairs = (
+        (before.peak_process_bytes, after.peak_process_bytes),
+        (before.peak_device_bytes, after.peak_device_bytes),
+    )
+    return any(new is not None and new > (old or 0) * (1 + NOTABLE_RISE) for old, new in pairs)
 
 
 def _finished(state: State, event: Finished) -> tuple[State, list[Effect]]:
