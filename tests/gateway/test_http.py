@@ -117,7 +117,7 @@ async def test_the_board_is_streamed_and_streams_are_bounded(gateway: Gateway, b
                     if seen[-1] == kind:
                         return
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await until("snapshot")
             await bus.bucket("tasks", TaskRecord).create("t1", TaskRecord(task_id="t1"))
             await until("task")

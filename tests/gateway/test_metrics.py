@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from oarlock_gateway.adapters.metrics import BoardCollector
 from oarlock_gateway.core.board import Board
-from oarlock_schemas import DeviceState, Lease, LeaseBook, StateChange, TaskRecord
+from oarlock_schemas import DeviceState, EstimatorRecalibrated, Lease, LeaseBook, StateChange, TaskRecord
 
 NOON = 1767268800.0
 AT = "2026-01-01T12:00:00+00:00"
@@ -61,3 +61,20 @@ def test_a_device_shows_what_is_booked_on_it_until_it_is_gone(board: Board) -> N
     assert value(board, "oarlock_fleet_healthy", **DEVICE) == 1
     board.device("s.n.GPU-a", None)
     assert value(board, "oarlock_fleet_memory_bytes", **DEVICE) is None
+
+
+def test_a_cell_shows_what_it_last_learned(board: Board) -> None:
+    cell: dict[str, str | None] = {
+        "framework": "pytorch",
+        "family": "cnn",
+        "precision": None,
+        "device_kind": "RTX 3090",
+    }
+    for runs, factor in ((1, 1.2), (2, 1.1)):
+        event = EstimatorRecalibrated(
+            cell=cell, factor_before=1, factor_after=factor, observations=runs, task_id="t", at=AT
+        )
+        board.recalibrated(event)
+    labels = {name: text or "" for name, text in cell.items()}
+    assert value(board, "oarlock_calibration_factor", **labels) == 1.1
+    assert value(board, "oarlock_calibration_runs", **labels) == 2

@@ -42,7 +42,7 @@ def demand_of(event: TaskProfiled, record: TaskRecord | None, fleet: Mapping[str
     task, portrait = event.task, event.portrait
     policy = task.resource_policy
     peak = portrait.memory.peak
-    on_host = portrait.framework == "numpy" or "cpu_only" in portrait.flags
+    on_host = _computes_on_host(event)
     cpus = tuple(kind for kind, vendor in fleet.items() if vendor == CPU_VENDOR) or ("CPU",)
     preferred = kinds_meant(policy.preferred_devices, fleet)
     required = kinds_meant(policy.required_devices, fleet)
@@ -100,6 +100,15 @@ def after_oom(demand: Demand, kind: str, attempt: int) -> Demand:
         reserve_bytes=max(floor, demand.reserve_bytes or 0) or None,
         forbidden_kinds=demand.forbidden_kinds | {kind},
     )
+
+
+def _computes_on_host(event: TaskProfiled) -> bool:
+    """Whether the script leaves accelerators alone. One that imports no framework does, unless it was declared not to."""
+    portrait, declared = event.portrait, event.task.task
+    if portrait.framework == "numpy" or "cpu_only" in portrait.flags:
+        return True
+    asks = declared.model_name or declared.num_gpus_estimate != "auto" or event.task.image
+    return portrait.framework is None and not asks
 
 
 def _count(event: TaskProfiled) -> int | Literal["auto"]:
