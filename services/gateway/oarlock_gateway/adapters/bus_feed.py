@@ -9,7 +9,7 @@ from typing import Any
 
 from oarlock_gateway.core.board import Board
 from oarlock_runtime import Bus, BusMessage
-from oarlock_schemas import DeviceState, InvalidMessage, LeaseBook, NodeMetrics, TaskRecord, read
+from oarlock_schemas import DeviceState, EstimatorRecalibrated, InvalidMessage, LeaseBook, NodeMetrics, TaskRecord, read
 
 QUEUE_LENGTH = 1000
 """Patches a slow page may lag behind; past that it is sent a fresh snapshot instead."""
@@ -31,6 +31,7 @@ class BusFeed:
                 group.create_task(self._follow_tasks())
                 group.create_task(self._follow_devices())
                 group.create_task(self._follow_leases())
+                group.create_task(self._follow_calibration())
         finally:
             with contextlib.suppress(Exception):
                 await subscription.unsubscribe()
@@ -46,6 +47,11 @@ class BusFeed:
     async def _follow_leases(self) -> None:
         async for change in self._bus.bucket("leases", LeaseBook).watch():
             self._send(self.board.lease(change.key, change.value))
+
+    async def _follow_calibration(self) -> None:
+        async for message in self._bus.watch(self._bus.subjects.estimator_recalibrated(), start="all"):
+            with contextlib.suppress(InvalidMessage):
+                self.board.recalibrated(read(EstimatorRecalibrated, message.data)[0])
 
     async def _sampled(self, message: BusMessage) -> None:
         try:

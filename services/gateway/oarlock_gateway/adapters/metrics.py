@@ -1,4 +1,4 @@
-"""The fleet and the queue as Prometheus sees them: computed from the board at each scrape.
+"""The fleet, the queue and the calibration as Prometheus sees them: computed from the board at each scrape.
 
 Every copy of the gateway shows the same numbers, so a query over several copies takes `max`, never `sum`.
 """
@@ -18,6 +18,7 @@ from oarlock_schemas import MOVES, StateChange
 WAITING = ("submitted", "profiled", "queued")
 """States in which a task has no device yet."""
 
+_CELL = ["framework", "family", "precision", "device_kind"]
 _DEVICE = ["site", "node", "uid", "kind", "vendor", "simulated"]
 
 
@@ -34,7 +35,7 @@ class BoardCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """The board as it is now."""
-        tasks, oldest, memory, booked, healthy, cordoned = families = self._families()
+        tasks, oldest, memory, booked, healthy, cordoned, factor, runs = families = self._families()
         states: Counter[str] = Counter(record.state for record in self._board.tasks.values())
         for state in MOVES:
             tasks.add_metric([state], states[state])
@@ -46,6 +47,10 @@ class BoardCollector(Collector):
             booked.add_metric(labels, sum(lease.bytes for lease in book.leases) if book else 0)
             healthy.add_metric(labels, device.healthy)
             cordoned.add_metric(labels, device.cordoned)
+        for event in self._board.calibration.values():
+            cell = [event.cell.get(name) or "" for name in _CELL]
+            factor.add_metric(cell, event.factor_after)
+            runs.add_metric(cell, event.observations)
         return families
 
     @staticmethod
@@ -61,6 +66,10 @@ class BoardCollector(Collector):
             GaugeMetricFamily("oarlock_fleet_booked_bytes", "Memory of a device that leases hold.", labels=_DEVICE),
             GaugeMetricFamily("oarlock_fleet_healthy", "1 when the device's node calls it healthy.", labels=_DEVICE),
             GaugeMetricFamily("oarlock_fleet_cordoned", "1 when the device takes no new tasks.", labels=_DEVICE),
+            GaugeMetricFamily(
+                "oarlock_calibration_factor", "What the estimate was last multiplied by in this cell.", labels=_CELL
+            ),
+            GaugeMetricFamily("oarlock_calibration_runs", "Runs behind that factor.", labels=_CELL),
         )
 
     def _oldest_wait_seconds(self) -> float:

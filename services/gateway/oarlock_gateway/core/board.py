@@ -9,12 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from oarlock_schemas import FINAL, DeviceState, LeaseBook, NodeMetrics, TaskRecord
+from oarlock_schemas import FINAL, DeviceState, EstimatorRecalibrated, LeaseBook, NodeMetrics, TaskRecord
 
 Kind = Literal["task", "device", "lease", "sample"]
 
 ENDED_KEPT = 200
 """How many ended tasks a page is shown; older ones are found by their id."""
+
+CELLS_KEPT = 4096
+"""Calibration cells that are remembered; the one that has not moved for longest leaves first."""
 
 
 @dataclass(slots=True)
@@ -25,6 +28,7 @@ class Board:
     devices: dict[str, DeviceState] = field(default_factory=dict)
     leases: dict[str, LeaseBook] = field(default_factory=dict)
     samples: dict[str, dict[str, Any]] = field(default_factory=dict)
+    calibration: dict[tuple[tuple[str, str], ...], EstimatorRecalibrated] = field(default_factory=dict)
 
     def task(self, key: str, record: TaskRecord | None) -> dict[str, Any]:
         """A task changed, or its record is gone."""
@@ -68,6 +72,14 @@ class Board:
         }
         self.samples.update(fresh)
         return {"kind": "sample", "key": metrics.node, "value": fresh}
+
+    def recalibrated(self, event: EstimatorRecalibrated) -> None:
+        """The estimator learned; kept for the metrics, the page does not show it."""
+        cell = tuple(sorted((name, value or "") for name, value in event.cell.items()))
+        self.calibration.pop(cell, None)
+        self.calibration[cell] = event
+        if len(self.calibration) > CELLS_KEPT:
+            del self.calibration[next(iter(self.calibration))]
 
     def snapshot(self) -> dict[str, Any]:
         """The whole board: every open task, the last ended ones, every device."""
