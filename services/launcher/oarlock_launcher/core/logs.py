@@ -84,4 +84,4 @@ def shorten(text: str, length: int) -> str:
     if len(text) <= length:
         return text
     mark = f" …[{len(text) - length} more characters]"
-    return text[: max(0, length - len(mark))] + mark
+    return (text[: max(0, length - len(mark))] + mark)[:length]

@@ -16,7 +16,10 @@ from pathlib import Path
 from oarlock_launcher.adapters.code.archive import CodeLimits
 from oarlock_launcher.ports import CannotStart
 
-_URL = re.compile(r"(https?|ssh|git|file)://[^\s\0]{1,2000}|[A-Za-z0-9_.-]+@[A-Za-z0-9_.-]+:[^\s\0]{1,2000}")
+_URL = re.compile(
+    r"(?:https?|ssh|git)://[^\s\0/]{1,300}/[^\s\0]{1,2000}|file:///[^\s\0]{1,2000}"
+    r"|[A-Za-z0-9_.-]+@[A-Za-z0-9_.-]+:[^\s\0]{1,2000}"
+)
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]{0,199}")
 _SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.symlinks=false")
 _OUTPUT_KEPT = 2000
@@ -52,7 +55,7 @@ def split(spec: str) -> tuple[str, str | None]:
         CannotStart: it is no address git should be given.
     """
     head, at, tail = spec.rpartition("@")
-    if at and ("/" in head or ":" in head) and _REVISION.fullmatch(tail) and _URL.fullmatch(head):
+    if at and _REVISION.fullmatch(tail) and _URL.fullmatch(head):
         url, revision = head, tail
     else:
         url, revision = spec, None
