@@ -196,9 +196,6 @@ class BackwardPass:
             return
         if _owned(held):
             self.engine.record("add_", "add", grad.dtype, grad.shape, bytes_moved=3 * grad.nbytes)
-        elif _owned(grad) and self.engine.framework != "paddle":
-            self.engine.record("add_", "add", grad.dtype, grad.shape, bytes_moved=3 * grad.nbytes)
-            slots[index] = grad
         else:
             slots[index] = self.engine.fresh_grad(grad.shape, grad.dtype, held.storage.device, "add")
             self.engine.record("add", "add", grad.dtype, grad.shape, bytes_moved=3 * grad.nbytes)

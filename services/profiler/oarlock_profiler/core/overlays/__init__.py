@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.resources
+import pkgutil
 import re
 
 _CONSTANT = re.compile(r"^LIBRARIES(?::[^=]+)?\s*=\s*\(([^)]*)\)", re.MULTILINE)
 _NAME = re.compile(r"[\"']([\w.]+)[\"']")
+_HEAD = 6000
 _OPAQUE = {"torch", "paddle", "numpy", "cupy", "jax", "tensorflow", "scipy", "cv2", "PIL"}
 """Frameworks whose source is mostly compiled code: their meaning is the table's alone, but for ``_READABLE``."""
 _READABLE = (
@@ -25,12 +26,11 @@ _READABLE = (
 def areas() -> dict[str, tuple[str, ...]]:
     """Top-level library name to the area modules that serve it."""
     found: dict[str, list[str]] = {}
-    for file in sorted(importlib.resources.files(__name__).iterdir(), key=lambda f: f.name):
-        if not file.name.endswith(".py") or file.name.startswith("_"):
-            continue
-        match = _CONSTANT.search(file.read_text("utf-8")[:6000])
+    for info in pkgutil.iter_modules(__path__):
+        data = pkgutil.get_data(__name__, f"{info.name}.py") if not info.ispkg else None
+        match = _CONSTANT.search(data[:_HEAD].decode("utf-8", "replace")) if data else None
         for library in _NAME.findall(match.group(1)) if match else ():
-            found.setdefault(library, []).append(file.name[:-3])
+            found.setdefault(library, []).append(info.name)
     return {library: tuple(names) for library, names in found.items()}
 
 

@@ -9,7 +9,9 @@ from typing import Any
 
 from oarlock_profiler.core.engine.modules import LayerInstance
 from oarlock_profiler.core.engine.tensor import Tensor
-from oarlock_profiler.core.interpreter.values import Class, Context, Unknown, Value
+from oarlock_profiler.core.interpreter.values import Class, Context, Iteration, Native, Unknown, Value
+from oarlock_profiler.core.overlays.data_loading import BatchStream, LoaderInstance, give
+from oarlock_profiler.core.overlays.images import Image
 from oarlock_profiler.core.overlays.registry import entry
 from oarlock_profiler.core.overlays.samples import TensorMapping
 
@@ -118,3 +120,75 @@ def _fields(cls: Value) -> set[str] | None:
         if node is not None:
             found |= {a.arg for a in (*node.args.args, *node.args.kwonlyargs)}
     return found or None
+
+
+@entry("oarlock_host.picture")
+def picture(context: Context) -> Value:
+    """A picture of unknown size."""
+    return Image(None, None)
+
+
+@entry("oarlock_host.to_torch")
+def to_torch(context: Context, value: Value) -> Value:
+    """A row's value as a tensor where it is numbers."""
+    shape: list[int] = []
+    inner = value
+    while isinstance(inner, list | tuple):
+        shape.append(len(inner))
+        inner = inner[0] if inner else 0
+    if isinstance(inner, int | float) or (isinstance(inner, Unknown) and inner.hint in ("int", "float", "bool")):
+        real = isinstance(inner, float) or (isinstance(inner, Unknown) and inner.hint == "float")
+        return context.engine.tensor(shape, "float32" if real else "int64", kind="other", device="cpu", op="row")
+    return value
+
+
+class MovedStream(BatchStream):
+    """A loader's batches, each moved to a device as it comes."""
+
+    def __init__(self, loader: LoaderInstance, device: Value) -> None:
+        super().__init__(loader)
+        self.device = device
+
+    def py_getattr(self, context: Context, name: str) -> Value:
+        if name == "__next__":
+            return Native("next", lambda inner: self._moved(inner, give(inner, self.loader)))
+        return super().py_getattr(context, name)
+
+    def py_iterate(self, context: Context) -> Iteration | None:
+        plain = super().py_iterate(context)
+        assert plain is not None
+        return Iteration((self._moved(context, batch) for batch in plain.items), exact=False, count=plain.count)
+
+    def _moved(self, context: Context, value: Value) -> Value:
+        if isinstance(value, Tensor):
+            return context.call(context.getattr(value, "to"), (self.device,))
+        if isinstance(value, TensorMapping):
+            return TensorMapping({k: self._moved(context, v) for k, v in value.data.items()}, value.name)
+        if isinstance(value, dict):
+            return {k: self._moved(context, v) for k, v in value.items()}
+        if type(value) in (list, tuple):
+            return type(value)(self._moved(context, v) for v in value)
+        return value
+
+
+@entry("oarlock_host.moved")
+def moved(context: Context, loader: Value, device: Value) -> Value:
+    """An iterator whose batches are on ``device``."""
+    return MovedStream(loader, device) if isinstance(loader, LoaderInstance) else loader
+
+
+@entry("oarlock_host.caller_arguments")
+def caller_arguments(context: Context) -> Value:
+    """The arguments of the constructor that called ``save_hyperparameters``."""
+    frames = getattr(context, "frames", [])
+    for frame in reversed(frames):
+        values = getattr(frame, "locals", None)
+        if isinstance(values, dict) and "self" in values and not frame.module.library:
+            return {k: v for k, v in values.items() if k not in ("self", "__class__")}
+    return {}
+
+
+@entry("oarlock_host.moved_loader")
+def moved_loader(context: Context, loader: Value, device: Value) -> Value:
+    """A loader whose batches come on ``device``."""
+    return MovedStream(loader, device) if isinstance(loader, LoaderInstance) else loader

@@ -70,18 +70,21 @@ def _stack_forward(context: Context, self: LayerInstance, mode: str, input: Valu
     weights = [p for _, p in self.own_parameters()]
     initial = [t for t in (states if isinstance(states, (list, tuple)) else [states]) if isinstance(t, Tensor)]
     rows = batch * steps
-    flops = 0
+    flops = backward_flops = 0
     for index in range(layers):
         inner = shape[-1] if index == 0 else width
-        flops += 2 * rows * directions * GATES[mode] * hidden * (inner + (proj or hidden))
+        gates = 2 * rows * directions * GATES[mode] * hidden
+        flops += gates * (inner + (proj or hidden))
+        # weights' gradients cost as much as forward; so do the inputs', but nobody asks for those of the data
+        backward_flops += gates * (inner + (proj or hidden)) + gates * ((proj or hidden) + (inner if index or x.requires_grad else 0))
     reserve = 4 * rows * layers * directions * hidden * RESERVED[mode]
     state = (layers * directions, batch, proj or hidden) if batched else (layers * directions, proj or hidden)
     outputs: list[tuple[tuple[int, ...], Any]] = [((*shape[:-1], width), x.dtype), (state, x.dtype)]
     if mode == "LSTM":
         outputs.append(((*state[:-1], hidden), x.dtype))
     made = engine.apply_multi(
-        mode.lower(), [x, *weights, *initial], outputs, saved=[x, ("output", 0), reserve, *initial], flops=flops, backward_flops=2 * flops,
-        matmul=True, kernel="rnn",
+        mode.lower(), [x, *weights, *initial], outputs, saved=[x, ("output", 0), reserve, *initial], flops=flops,
+        backward_flops=backward_flops, matmul=True, kernel="rnn",
     )  # fmt: skip
     out: Value = PackedSequence(made[0], input.lengths) if packed else made[0]
     return (out, (made[1], made[2])) if mode == "LSTM" else (out, made[1])
@@ -127,14 +130,17 @@ def _define_cell(mode: str) -> None:
         rows = 1
         for size in shape[:-1]:
             rows *= size
-        flops = 2 * rows * GATES[mode] * hidden * (self.attrs["input_size"] + hidden)
+        width = self.attrs["input_size"]
+        flops = 2 * rows * GATES[mode] * hidden * (width + hidden)
+        asked = (width if x.requires_grad else 0) + (hidden if any(t.requires_grad for t in held) else 0)
+        backward_flops = flops + 2 * rows * GATES[mode] * hidden * asked
         count = 2 if mode == "LSTM" else 1
         gates = 4 * rows * hidden * (GATES[mode] + (2 if mode == "GRU" else 0))
         saved: list[Any] = [x, *held, gates, *(("output", i) for i in range(count))]
         weights = [p for _, p in self.own_parameters()]
         made = engine.apply_multi(
-            f"{mode.lower()}_cell", [x, *weights, *held], [(shape, x.dtype)] * count, saved=saved, flops=flops, backward_flops=2 * flops,
-            matmul=True, kernel="rnn",
+            f"{mode.lower()}_cell", [x, *weights, *held], [(shape, x.dtype)] * count, saved=saved, flops=flops,
+            backward_flops=backward_flops, matmul=True, kernel="rnn",
         )  # fmt: skip
         if engine.framework == "paddle":
             return (made[0], (made[0], made[1])) if mode == "LSTM" else (made[0], made[0])

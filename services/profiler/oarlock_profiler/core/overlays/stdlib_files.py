@@ -55,16 +55,21 @@ def bundle_path(m: Any, path: Value) -> str | None:
     return inside
 
 
+def is_file(m: Any, path: str) -> bool:
+    """Whether a bundle path is a file (and not a folder)."""
+    return bool(path) and m.sources.exists(path) and not list(m.sources.listdir(path))
+
+
 def locate(m: Any, path: Value) -> str | None:
     """The bundle path of an existing file: as given, or from the entry's folder."""
     inside = bundle_path(m, path)
     if inside is None:
         return None
-    if m.sources.exists(inside):
+    if is_file(m, inside):
         return inside
     folder = posixpath.dirname(m.request.entry)
     beside = posixpath.join(folder, inside) if folder else inside
-    return beside if m.sources.exists(beside) else None
+    return beside if is_file(m, beside) else None
 
 
 class File(HostObject):

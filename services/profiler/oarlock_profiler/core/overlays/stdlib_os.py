@@ -16,7 +16,7 @@ from oarlock_profiler.core.interpreter.formatting import text
 from oarlock_profiler.core.interpreter.values import MISSING, Context, HostObject, Iteration, Native, Unknown, Value
 from oarlock_profiler.core.overlays.host_functions import nothing, pure, unknown_result
 from oarlock_profiler.core.overlays.registry import entry, register
-from oarlock_profiler.core.overlays.stdlib_files import BUNDLE, File, bundle_path, locate
+from oarlock_profiler.core.overlays.stdlib_files import BUNDLE, File, bundle_path, is_file, locate
 
 LIBRARIES = (
     "os", "sys", "shutil", "glob", "platform", "subprocess", "socket", "signal", "tempfile", "getpass", "threading",
@@ -138,7 +138,7 @@ def walk(m: Any, top: Value, *_args: Value, **_kw: Value) -> Value:
             for name in m.sources.listdir(folder):
                 m.spend()
                 path = posixpath.join(folder, name)
-                (files if m.sources.exists(path) else folders).append(name)
+                (files if is_file(m, path) else folders).append(name)
             out.append((folder or ".", folders, files))
             pending += [posixpath.join(folder, f) for f in folders]
         return iter(out)
@@ -164,7 +164,7 @@ def _all_files(m: Any) -> list[str]:
         for name in m.sources.listdir(folder):
             m.spend()
             path = posixpath.join(folder, name)
-            (found if m.sources.exists(path) else pending).append(path)
+            (found if is_file(m, path) else pending).append(path)
     return sorted(found)
 
 

@@ -34,58 +34,55 @@ LIBRARIES = (
 
 # -- re --------------------------------------------------------------------------------------------------------------
 
-_SUBJECT = 5_000
+_PATHS = 30_000_000
+"""Most ways of matching that a pattern may have on its subject; more could take minutes."""
 
 
-def costly(pattern: str) -> bool:
-    """Whether matching may take exponential time: an unbounded repeat inside an unbounded repeat, or alternatives
-    inside one. ``re`` cannot be interrupted, so such patterns are not run."""
+def paths(pattern: str, length: int) -> int:
+    """An upper bound of the ways in which ``pattern`` may match a text of ``length`` characters.
+
+    ``re`` cannot be interrupted, so what may backtrack without end is not run: each repeat multiplies the ways by the
+    counts it may take, and one inside an unbounded repeat makes them exponential.
+    """
     try:
         parsed = re._parser.parse(pattern)  # type: ignore[attr-defined]
     except Exception:
-        return True
-    return _nested(parsed, 0, 0)
+        return 1
+    return _ways(parsed, length, False, 0)
 
 
-def _nested(parsed: Any, inside: int, depth: int) -> bool:
+def _ways(parsed: Any, length: int, repeated: bool, depth: int) -> int:
+    total = 1
     if depth > 50:
-        return True
+        return _PATHS + 1
     for operation, argument in parsed:
         name = str(operation)
         if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
-            _low, high, body = argument
-            many = int(high) > 10
-            if many and inside:
-                return True
-            if _nested(body, inside + many, depth + 1):
-                return True
+            low, high, body = argument
+            counts = min(int(high), length) - int(low) + 1
+            if counts > 1 and repeated:
+                return _PATHS + 1
+            inner = _ways(body, length, repeated or int(high) > 1, depth + 1)
+            total *= max(1, counts) * inner
         elif name == "BRANCH":
-            if inside and len(argument[1]) > 1 and any(len(b) > 1 for b in argument[1]):
-                return True
-            if any(_nested(b, inside, depth + 1) for b in argument[1]):
-                return True
+            if repeated:
+                return _PATHS + 1
+            total *= sum(_ways(b, length, repeated, depth + 1) for b in argument[1])
         elif name in ("SUBPATTERN", "ATOMIC_GROUP", "ASSERT", "ASSERT_NOT"):
-            body = argument[-1]
-            if _nested(body, inside, depth + 1):
-                return True
-        elif name == "GROUPREF" and inside:
-            return True
-    return False
-
-
-def _repeats(pattern: str) -> int:
-    return len(re.findall(r"[*+]|,\}", pattern))
+            total *= _ways(argument[-1], length, repeated, depth + 1)
+        elif name.startswith("GROUPREF"):
+            total *= max(1, length)
+        if total > _PATHS:
+            return total
+    return total
 
 
 def runnable(m: Any, pattern: Value, subject: Value) -> bool:
     """Whether the host may match: both known, and surely quick."""
     text = pattern.pattern if isinstance(pattern, re.Pattern) else pattern
-    if not isinstance(text, str) or not isinstance(subject, str) or len(text) > 1000:
+    if not isinstance(text, str) or not isinstance(subject, str) or len(text) > 1000 or len(subject) > 100_000:
         return False
-    if costly(text):
-        return False
-    repeats = max(1, _repeats(text))
-    return len(subject) <= (100_000 if repeats == 1 else _SUBJECT if repeats <= 2 else 500)
+    return paths(text, len(subject)) <= _PATHS
 
 
 class Match(HostObject):

@@ -81,3 +81,18 @@ homes(
     "Replicate Shard Partial ProcessMesh shard_tensor reshard shard_layer shard_optimizer shard_scaler shard_dataloader",
     "paddle.distributed",
 )  # fmt: skip
+homes("accelerate", "set_seed DistributedDataParallelKwargs InitProcessGroupKwargs ProjectConfiguration DistributedType", "accelerate.utils")
+homes("accelerate", "get_logger", "accelerate.logging")
+homes("lightning", "LightningModule LightningDataModule Trainer Callback seed_everything Fabric", "pytorch_lightning", "lightning.pytorch")
+homes("lightning", "Fabric", "lightning.fabric")
+homes(
+    "lightning", "ModelCheckpoint EarlyStopping LearningRateMonitor RichProgressBar TQDMProgressBar Callback ModelSummary",
+    "pytorch_lightning.callbacks", "lightning.pytorch.callbacks",
+)  # fmt: skip
+homes("lightning", "TensorBoardLogger WandbLogger CSVLogger", "pytorch_lightning.loggers", "lightning.pytorch.loggers")
+homes("lightning", "DDPStrategy DeepSpeedStrategy FSDPStrategy", "pytorch_lightning.strategies", "lightning.pytorch.strategies")
+homes("timm", "create_model list_models", "timm.models")
+homes(
+    "transformers", "Trainer TrainerCallback Seq2SeqTrainer", "transformers.trainer", "transformers.trainer_callback"
+)
+homes("oarlock_paddlenlp", "set_seed", "paddlenlp.utils")
