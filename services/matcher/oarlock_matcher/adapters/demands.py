@@ -103,7 +103,7 @@ def after_oom(demand: Demand, kind: str, attempt: int) -> Demand:
 
 
 def _computes_on_host(event: TaskProfiled) -> bool:
-    """Whether the script leaves accelerators alone. One that imports no framework does, unless it was declared not to."""
+    """Whether the script leaves accelerators alone; one without a framework does, unless it is declared not to."""
     portrait, declared = event.portrait, event.task.task
     if portrait.framework == "numpy" or "cpu_only" in portrait.flags:
         return True
