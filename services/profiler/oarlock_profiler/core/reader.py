@@ -83,6 +83,12 @@ def _walk(machine: Machine, request: Request) -> str | None:
         reason = "calls or expressions nested too deeply"
         machine.findings.gap("the rest of the script", machine.last_where, reason)
         return reason
+    except Exception as fault:
+        # a fault of the reader itself must not take the portrait with it
+        reason = f"the reader failed ({type(fault).__name__}: {str(fault)[:200]})"
+        machine.internal_errors.append(reason)
+        machine.findings.gap("the rest of the script", machine.last_where, reason)
+        return reason
     else:
         return None
     if error.cls.name == "SystemExit":

@@ -104,7 +104,7 @@ class Branches:
 
     def _early(self, f: Frame, kind: str | None) -> bool:
         """Whether an early exit of ``kind`` is taken."""
-        if kind == "break" and f.loop and f.loop[-1] >= 0:
+        if kind in ("break", "return") and f.loop and f.loop[-1] >= 0:
             m = self.machine
             unsteady = m.trace.steps > 0 and not m.engine.steady
             return f.loop[-1] >= (_WHILE_ROUNDS if not unsteady else 8)
@@ -121,7 +121,7 @@ class Branches:
         if other in ("break", "continue") and one is None:
             return not self._early(f, other)
         if one == "return" and other is None and not node.orelse:
-            return False
+            return self._early(f, one)
         first, second = weight(node.body), weight(node.orelse)
         side = first >= second
         if not node.orelse and not first:

@@ -24,7 +24,7 @@ class Limits:
     size: int = 1_000_000
     bits: int = 1 << 16
     source_bytes: int = 4_000_000
-    loop: int = 100_000
+    loop: int = 20_000
     path: int = 2_000
 
 

@@ -190,7 +190,7 @@ _BUILDERS: dict[str, Callable[..., Value]] = {
 
 
 def _new(cls: Class, build: Callable[..., Value]) -> Callable[..., Value]:
-    def new(m: Any, kind: Value, *args: Value, **kwargs: Value) -> Value:
+    def new(m: Any, kind: Value, /, *args: Value, **kwargs: Value) -> Value:
         if kind is cls or not isinstance(kind, Class):
             return build(m, *args, **kwargs)
         immutable = next((IMMUTABLE[c.qualname] for c in kind.mro if c.qualname in IMMUTABLE), None)
@@ -202,7 +202,7 @@ def _new(cls: Class, build: Callable[..., Value]) -> Callable[..., Value]:
     return new
 
 
-def _init(m: Any, self: Value, *args: Value, **kwargs: Value) -> None:
+def _init(m: Any, self: Value, /, *args: Value, **kwargs: Value) -> None:
     if isinstance(self, dict):
         default = next((c for c in self.cls.mro if c.qualname == "collections.defaultdict"), None)  # type: ignore[attr-defined]
         if default is not None and args:

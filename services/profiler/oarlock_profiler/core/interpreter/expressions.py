@@ -97,7 +97,7 @@ def subscript(c: Compiler, node: ast.Subscript, scope: Scope) -> Run:
         if kind is dict or kind is list or kind is tuple:
             try:
                 return target[index]
-            except (KeyError, IndexError, TypeError):
+            except Exception:  # noqa: S110 - asked again below, where it is placed and explained
                 pass
         f.line = line
         return operators.getitem(m, target, index)

@@ -97,9 +97,13 @@ def plain(m: Machine, op: str, a: Value, b: Value) -> Value:
 
         return percent(m, a, b)
     try:
-        return _HOST[op](a, b)
+        result = _HOST[op](a, b)
     except Exception as error:
         return m.fail_host(error)
+    if isinstance(result, _SEQUENCES) and len(result) > 1000:
+        # what takes memory is charged, so that the budget bounds it too
+        m.spend(len(result) >> (6 if isinstance(result, (str, bytes)) else 3))
+    return result
 
 
 def _dunder(m: Machine, obj: Instance, name: str, other: Value) -> Value:

@@ -31,6 +31,8 @@ LIBRARIES = (
 BUNDLE = "/bundle"
 """Where the bundle seems to lie, for scripts that ask for absolute paths."""
 _CONFIG_BYTES = 2_000_000
+_YAML_BYTES = 300_000
+_YAML_DEPTH = 100
 
 
 def bundle_path(m: Any, path: Value) -> str | None:
@@ -225,14 +227,29 @@ def load_yaml(m: Any, source: Value, *_args: Value, **_kwargs: Value) -> Value:
     """Plain data only: a tag that would build an object is an error of the file."""
     import yaml  # noqa: PLC0415 - only scripts that read YAML need it
 
-    return _parsed(m, source, yaml.safe_load, "YAML")
+    return _parsed(m, source, lambda text: yaml.safe_load(_shallow(text)), "YAML")
+
+
+def _shallow(text: str) -> str:
+    """The text itself, unless it is nested so deeply that the parser (quadratic in depth) would take minutes."""
+    depth = 0
+    for char in text:
+        if char in "[{":
+            depth += 1
+            if depth > _YAML_DEPTH:
+                raise RecursionError
+        elif char in "]}":
+            depth -= 1
+    if len(text) > _YAML_BYTES:
+        raise ValueError(f"more than {_YAML_BYTES:,} characters")
+    return text
 
 
 @entry("yaml.safe_load_all", "yaml.load_all")
 def load_all_yaml(m: Any, source: Value, *_args: Value, **_kwargs: Value) -> Value:
     import yaml  # noqa: PLC0415
 
-    return _parsed(m, source, lambda text: list(yaml.safe_load_all(text)), "YAML")
+    return _parsed(m, source, lambda text: list(yaml.safe_load_all(_shallow(text))), "YAML")
 
 
 @entry("toml.load", "toml.loads", "tomllib.load", "tomllib.loads", "tomli.load", "tomli.loads")
