@@ -22,10 +22,35 @@ from oarlock_profiler.core.overlays.registry import get, native_class, register
 
 LIBRARIES = ("torch", "paddle")
 
-SUBMODULES = {
-    "torch": ("activation", "adaptive", "batchnorm", "container", "conv", "distance", "dropout", "flatten", "fold", "instancenorm", "linear", "loss", "normalization", "padding", "pixelshuffle", "pooling", "rnn", "sparse", "transformer", "upsampling", "channelshuffle"),
-    "paddle": ("activation", "common", "container", "conv", "distance", "loss", "norm", "pooling", "rnn", "transformer", "vision"),
-}  # fmt: skip
+SUBMODULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    # words in the class name, the module it is defined in (torch.nn.modules.…, paddle.nn.layer.…)
+    (("Transformer", "MultiHead"), "transformer", "transformer"),
+    (("Multihead",), "activation", "activation"),
+    (("Loss",), "loss", "loss"),
+    (("BatchNorm",), "batchnorm", "norm"),
+    (("InstanceNorm",), "instancenorm", "norm"),
+    (("Norm",), "normalization", "norm"),
+    (("ConvTranspose", "Conv"), "conv", "conv"),
+    (("Pool", "Unpool"), "pooling", "pooling"),
+    (("Dropout",), "dropout", "common"),
+    (("Embedding",), "sparse", "common"),
+    (("LSTM", "GRU", "RNN"), "rnn", "rnn"),
+    (("Upsampl",), "upsampling", "common"),
+    (("Pixel",), "pixelshuffle", "vision"),
+    (("Pad",), "padding", "common"),
+    (("atten",), "flatten", "common"),
+    (("old",), "fold", "common"),
+    (("Linear", "Identity", "Bilinear"), "linear", "common"),
+    (("Distance", "Cosine"), "distance", "distance"),
+)
+
+
+def submodule(framework: str, name: str) -> str:
+    """The module that the frameworks define a layer class in."""
+    for words, torch_module, paddle_module in SUBMODULES:
+        if any(word in name for word in words):
+            return torch_module if framework == "torch" else paddle_module
+    return "activation"
 
 
 def publish(framework: str, cls: Class, *short: str) -> None:
@@ -34,8 +59,7 @@ def publish(framework: str, cls: Class, *short: str) -> None:
     for name in short or (cls.name,):
         register(f"{framework}.nn.{name}", cls)
         register(f"{root}.{name}", cls)
-        for module in SUBMODULES[framework]:
-            register(f"{root}.{module}.{name}", cls)
+        register(f"{root}.{submodule(framework, name)}.{name}", cls)
         if framework == "paddle":
             register(f"paddle.nn.loss.{name}", cls)
 

@@ -18,9 +18,10 @@ _PREFIXES: set[str] = set()
 def register(name: str, value: Value) -> None:
     """Give the dotted public ``name`` (``paddle.nn.functional.relu``) its meaning. Later entries replace earlier ones."""
     _ENTRIES[name] = value
-    parts = name.split(".")
-    for end in range(1, len(parts)):
-        _PREFIXES.add(".".join(parts[:end]))
+    end = name.rfind(".")
+    while end > 0 and (prefix := name[:end]) not in _PREFIXES:
+        _PREFIXES.add(prefix)
+        end = name.rfind(".", 0, end)
 
 
 def declare_package(name: str) -> None:
