@@ -18,9 +18,9 @@ def function(m: Machine, fn: Function, args: list[Value], kwargs: dict[str, Valu
     code = closure.code
     body = code.body
     if body is None:
-        if code.compile is None:
+        body = code.ready()
+        if body is None:
             return m.unknown(f"{fn.name} has no body")
-        body = code.body = code.compile()
     if not kwargs and len(args) == len(code.positional) and code.vararg is code.kwarg is None and not code.keyword_only:
         variables = dict(zip(code.positional, args, strict=True))
         args.clear()

@@ -23,7 +23,8 @@ class Compiler:
 
     def __init__(self, machine: Machine, tree: ast.Module) -> None:
         self.machine = machine
-        self.scopes = Analysis().run(tree)
+        self._analysis = Analysis()
+        self.scopes = self._analysis.run(tree)
         self._codes: dict[ast.AST, Code] = {}
         self._prefixes: dict[Scope, str] = {}
 
@@ -86,6 +87,17 @@ class Compiler:
         if code is None:
             code = self._codes[node] = expressions.code_of(self, node, self.scopes[node])
         return code
+
+    def complete(self, code: Code) -> Callable[[Frame], Value]:
+        """Compile a function's body, on its first call; what its inner functions capture is known only then."""
+        node: Any = code.node
+        self._analysis.finish(node)
+        scope = code.scope
+        names = {*code.positional, *code.keyword_only, code.vararg, code.kwarg}
+        code.generator = scope.yields
+        code.parameter_cells = tuple(n for n in names if n in scope.cells)  # type: ignore[misc]
+        code.own_cells = tuple(n for n in scope.cells if n not in names)
+        return self.function_body(node, scope)
 
     def function_body(
         self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, scope: Scope

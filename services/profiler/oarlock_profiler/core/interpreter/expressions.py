@@ -311,7 +311,6 @@ def function(c: Compiler, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lam
     ]
     free = code.free
     name = code.name
-    generator = code.generator
     prefix = c.prefix(scope)
 
     def run(f: Frame) -> Value:
@@ -324,7 +323,6 @@ def function(c: Compiler, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lam
             Closure(code, cells),
             [d(f) for d in defaults],
             {n: d(f) for n, d in kw_defaults},
-            generator,
         )
 
     return run
@@ -407,8 +405,6 @@ def code_of(c: Compiler, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lamb
     a = node.args
     positional = tuple(x.arg for x in (*a.posonlyargs, *a.args))
     keyword_only = tuple(x.arg for x in a.kwonlyargs)
-    names = [*positional, *keyword_only]
-    names += [x.arg for x in (a.vararg, a.kwarg) if x is not None]
     code = Code(
         node,
         scope,
@@ -418,16 +414,13 @@ def code_of(c: Compiler, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lamb
         keyword_only,
         a.vararg.arg if a.vararg else None,
         a.kwarg.arg if a.kwarg else None,
-        scope.yields,
         first=positional[0] if positional else None,
-        parameter_cells=tuple(n for n in names if n in scope.cells),
-        own_cells=tuple(n for n in scope.cells if n not in names),
         free=tuple(scope.free),
         annotations={
             x.arg: x.annotation for x in (*a.posonlyargs, *a.args, *a.kwonlyargs) if x.annotation is not None
         },
     )
-    code.compile = lambda: c.function_body(node, scope)
+    code.compile = lambda: c.complete(code)
     return code
 
 

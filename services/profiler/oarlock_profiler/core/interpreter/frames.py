@@ -76,6 +76,12 @@ class Code:
     free: tuple[str, ...] = ()
     annotations: dict[str, ast.expr] = field(default_factory=dict)
 
+    def ready(self) -> Callable[[Frame], Value] | None:
+        """The body, compiled if this is the first time it is asked for; ``generator`` and the cells are known then."""
+        if self.body is None and self.compile is not None:
+            self.body = self.compile()
+        return self.body
+
 
 @dataclass(eq=False, slots=True)
 class Closure:

@@ -35,20 +35,25 @@ class Guard:
         self.handlers = handlers
         self.depth = len(machine.frames)
 
-    def catches(self, cls: Class) -> bool:
-        """Whether an implicit error of class ``cls`` raised now would be handled here."""
+    def catches(self, cls: Class) -> bool | Class:
+        """Whether an implicit error of class ``cls`` raised now would be handled here.
+
+        A handler that raises in turn gives the class of what it raises: an outer ``try`` may take that.
+        """
         far = len(self.machine.frames) - self.depth > _BROAD_REACH
         for handler in self.handlers:
             if not handler.matches(self.machine, self.frame, cls):
                 continue
-            return not handler.rethrows and not (far and handler.broad(self.machine, self.frame))
+            if handler.rethrows:
+                return handler.raises(self.machine, self.frame, cls)
+            return not (far and handler.broad(self.machine, self.frame))
         return False
 
 
 class Handler:
     """One ``except`` clause, compiled."""
 
-    __slots__ = ("body", "line", "name", "rethrows", "store", "type")
+    __slots__ = ("again", "body", "line", "name", "rethrows", "store", "type")
 
     def __init__(self, c: Compiler, node: ast.ExceptHandler, scope: Scope) -> None:
         self.type = c.expr(node.type, scope) if node.type is not None else None
@@ -56,6 +61,11 @@ class Handler:
         self.name = node.name
         self.store = store_name(node.name, scope) if node.name else None
         self.rethrows = ending(node.body) in ("raise", "exit")
+        last = node.body[-1]
+        raised = last.exc if isinstance(last, ast.Raise) else None
+        if isinstance(raised, ast.Call):
+            raised = raised.func
+        self.again = c.expr(raised, scope) if isinstance(raised, ast.Name) and raised.id != node.name else None
         self.line = node.lineno
 
     def classes(self, m: Machine, f: Frame) -> list[Value]:
@@ -75,6 +85,14 @@ class Handler:
             elif cls.is_subclass(EXCEPTIONS["Exception"]) and self.type is not None:
                 return True
         return False
+
+    def raises(self, m: Machine, f: Frame, cls: Class) -> Class:
+        """What it raises in turn."""
+        if self.again is None:
+            return cls
+        with m.quiet():
+            value = self.again(f)
+        return value if isinstance(value, Class) else cls
 
     def broad(self, m: Machine, f: Frame) -> bool:
         """Whether it takes about everything."""

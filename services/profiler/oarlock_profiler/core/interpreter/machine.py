@@ -286,7 +286,13 @@ class Machine:
 
     def caught(self, cls: Class) -> bool:
         """Whether the script itself would handle an implicit error of ``cls`` raised now."""
-        return any(guard.catches(cls) for guard in reversed(self.guards))
+        for guard in reversed(self.guards):
+            answer = guard.catches(cls)
+            if answer is True:
+                return True
+            if isinstance(answer, Class):
+                cls = answer
+        return False
 
     def fail(self, kind: str, message: str) -> Value:
         """An operation failed: raise it in the script if a handler takes it, else give an unknown."""

@@ -5,14 +5,20 @@ from __future__ import annotations
 import ast
 import re
 
-_PRIVATE = re.compile(r"(?<![A-Za-z0-9_])__[A-Za-z0-9]\w*")
+_PRIVATE = re.compile(r"__[A-Za-z0-9]\w*(?<!__)\b")
+"""Begins with plain text, which the matcher finds fast; it also meets the tail of ``name__more``."""
 
 
 def mangle(tree: ast.Module, source: str) -> ast.Module:
     """Rewrite private names in place; sources without any are left alone."""
-    if any(not match.endswith("__") for match in _PRIVATE.findall(source)):
+    if any(_starts_name(source, match.start()) for match in _PRIVATE.finditer(source)):
         _Mangler().visit(tree)
     return tree
+
+
+def _starts_name(source: str, start: int) -> bool:
+    before = source[start - 1] if start else " "
+    return not (before == "_" or before.isalnum())
 
 
 class _Mangler(ast.NodeTransformer):

@@ -1,4 +1,8 @@
-"""Which names of a scope are local, captured, free or global: Python's own rules, computed once per module."""
+"""Which names of a scope are local, captured, free or global: Python's own rules.
+
+Functions of a module and methods of its classes capture nothing (but the class itself, for ``super()``), so their
+bodies are looked at when they are first called: most functions of a library never are.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +37,7 @@ class Analysis:
 
     def __init__(self) -> None:
         self.scopes: dict[ast.AST, Scope] = {}
+        self._pending: set[ast.AST] = set()
 
     def run(self, tree: ast.Module) -> dict[ast.AST, Scope]:
         """Analyse ``tree``.
@@ -45,6 +50,14 @@ class Analysis:
         self._all(tree.body, top)
         _resolve(top)
         return self.scopes
+
+    def finish(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
+        """Look at the body of a function whose analysis was put off."""
+        if node in self._pending:
+            self._pending.discard(node)
+            scope = self.scopes[node]
+            self._body(node, scope)
+            _resolve(scope)
 
     def _child(self, node: ast.AST, kind: Kind, parent: Scope) -> Scope:
         scope = Scope(kind, parent)
@@ -106,11 +119,14 @@ class Analysis:
                 scope.bound.add(name)
             case ast.NamedExpr(ast.Name(name)):
                 owner = scope
+                inner: list[Scope] = []
                 while owner.kind == "comprehension" and owner.parent is not None:
-                    owner.used.add(name)
-                    owner.declared_nonlocal.add(name)
+                    inner.append(owner)
                     owner = owner.parent
                 owner.bound.add(name)
+                for one in inner:
+                    one.used.add(name)
+                    (one.declared_global if owner.kind == "module" else one.declared_nonlocal).add(name)
             case ast.Yield() | ast.YieldFrom():
                 scope.yields = True
 
@@ -126,6 +142,15 @@ class Analysis:
         for extra in (arguments.vararg, arguments.kwarg):
             if extra is not None:
                 inner.bound.add(extra.arg)
+        if _stands_alone(scope):
+            self._pending.add(node)
+            if scope.kind == "class":
+                scope.cells.add("__class__")
+                inner.free.add("__class__")
+        else:
+            self._body(node, inner)
+
+    def _body(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, inner: Scope) -> None:
         if isinstance(node, ast.Lambda):
             self._visit(node.body, inner)
         else:
@@ -146,6 +171,16 @@ class Analysis:
             self._all((node.key, node.value), inner)
         else:
             self._visit(node.elt, inner)
+
+
+def _stands_alone(scope: Scope) -> bool:
+    """Whether no function or comprehension encloses ``scope``: what is defined there can capture no variable."""
+    outer: Scope | None = scope
+    while outer is not None:
+        if outer.kind in ("function", "comprehension"):
+            return False
+        outer = outer.parent
+    return True
 
 
 def _resolve(scope: Scope) -> None:

@@ -120,7 +120,6 @@ class Function:
     closure: Any
     defaults: list[Value]
     kw_defaults: dict[str, Value]
-    generator: bool = False
     owner: Class | None = None
     attrs: dict[str, Value] = field(default_factory=dict)
 
