@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oarlock_runtime import BusMessage
 from oarlock_schemas import Evidence, Memory, MemoryPeak, NodeMetrics, Portrait
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ async def sampled(others: Others, task_id: str) -> None:
     """Await a published sample that shows the task on the device."""
     seen = asyncio.Event()
 
-    async def look(message: object) -> None:
-        metrics = message.parse(NodeMetrics)  # type: ignore[attr-defined]
+    async def look(message: BusMessage) -> None:
+        metrics = message.parse(NodeMetrics)
         if any(p.task_id == task_id for d in metrics.devices for p in d.processes):
             seen.set()
 
@@ -188,8 +189,8 @@ async def test_a_simulated_fleet_says_so_and_follows_its_model(
     )
     shown = asyncio.Event()
 
-    async def look(message: object) -> None:
-        for sample in message.parse(NodeMetrics).devices:  # type: ignore[attr-defined]
+    async def look(message: BusMessage) -> None:
+        for sample in message.parse(NodeMetrics).devices:
             if sample.uid == device.uid and (sample.used_bytes or 0) > 150 * MIB:
                 assert sample.simulated
                 shown.set()
