@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from oarlock_profiler.adapters.devices import catalogue, spec_named
 from oarlock_profiler.adapters.portray import Job, job_of, portray
+from oarlock_profiler.core import calibration
 from oarlock_profiler.core.devices import DeviceSpec
 from oarlock_schemas import Portrait, TaskSubmitted, read, read_yaml
 
@@ -93,3 +95,13 @@ def _target(gpu: str | None) -> DeviceSpec | None:
 
     near = ", ".join(resolve_kind(gpu).suggestions[:4]) or ", ".join(spec.name for spec in catalogue()[:6])
     raise UnknownDevice(f"no device kind {gpu!r}; near it: {near}")
+
+
+def learned_cells(state: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Each cell of a calibration state: its name, the factor it alone suggests, and how many runs are behind it."""
+    return calibration.describe(dict(state)) if state else []
+
+
+def forget_cells(state: dict[str, Any] | None, prefix: str | None) -> dict[str, Any] | None:
+    """The state without the cells below ``prefix`` (all of them when it is None); None when there is nothing."""
+    return None if state is None else calibration.reset(state, prefix)

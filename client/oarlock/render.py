@@ -286,3 +286,11 @@ def checks(found: Iterable[Any]) -> Table:
         mark = Text("ok", "green") if check.ok else Text("missing", "bold red" if check.required else "yellow")
         table.add_row(check.name, mark, Text(check.found), Text("" if check.ok else check.fix or "", style="dim"))
     return table
+
+
+def cells(found: Iterable[Mapping[str, Any]]) -> Table:
+    """``oarlock calibration show``."""
+    table = _grid("cell", "factor", "runs")
+    for cell in found:
+        table.add_row(str(cell["cell"]), f"{cell['factor']:.3f}", str(cell["runs"]))
+    return table

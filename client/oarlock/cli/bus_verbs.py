@@ -23,6 +23,7 @@ def add_to(app: typer.Typer) -> None:
     app.command()(show)
     app.command()(logs)
     app.command()(cancel)
+    app.command()(why)
     app.command()(fleet)
     app.command()(history)
     app.add_typer(dead_app, name="dead")
@@ -170,6 +171,32 @@ def cancel(
 ) -> None:
     """Stop a task, wherever it is."""
     with_client(lambda client: client.cancel(task, reason=reason), data)
+
+
+def why(task: TaskArgument, data: DataOption = None, format: FormatOption = Format.table) -> None:
+    """Why a task stands where it stands, and what would free it."""
+
+    async def work(client: AsyncClient) -> dict[str, Any]:
+        record = await client.task(task)
+        subjects = client.bus.subjects
+        by_state = {"queued": subjects.queued, "rejected": subjects.rejected}
+        subject = by_state[record.state](task) if record.state in by_state else None
+        message = await client.bus.last(subject) if subject else None
+        return {"task": record, "why": message.json() if message else None}
+
+    found = with_client(work, data)
+    if format is Format.json:
+        print_json(found)
+        return
+    from oarlock.cli.watching import Screen
+    from oarlock.render import console, tasks
+
+    screen = console()
+    screen.print(tasks([found["task"]]))
+    for step in found["task"].history:
+        screen.print(f"  {step.at}  {step.state:<10} {step.by}: {step.note or ''}", markup=False)
+    if found["why"]:
+        Screen(screen).event(found["task"].state, found["why"])
 
 
 def fleet(data: DataOption = None, format: FormatOption = Format.table) -> None:

@@ -1,4 +1,4 @@
-"""Verbs that read a script on this machine, without a bus: explain, fit."""
+"""Verbs that read a script on this machine, without a bus: explain and fit."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from oarlock.cli.options import Format, FormatOption, print_json
 def add_to(app: typer.Typer) -> None:
     """Register the verbs."""
     app.command()(explain)
+    app.command()(fit)
 
 
 ScriptArgument = Annotated[
@@ -61,3 +62,42 @@ def explain(
         screen.print(portrait(reading.portrait, model_depth=6))
     fit = reading.portrait.fit
     raise typer.Exit(1 if fit is not None and fit.verdict == "oom" else 0)
+
+
+def fit(
+    script: ScriptArgument,
+    arguments: ArgumentsArgument = None,
+    gpu: Annotated[str, typer.Option(help="the device that it should fit")] = ...,  # type: ignore[assignment]
+    entry: Annotated[str | None, typer.Option(help="the script to read inside a folder or archive")] = None,
+    library_path: Annotated[
+        list[Path] | None, typer.Option(help="folders with library sources to read as text")
+    ] = None,
+    format: FormatOption = Format.table,
+) -> None:
+    """The largest batch that a device holds, and what else would make the script fit. Exit 1 when it does not fit."""
+    from oarlock.local import UnknownDevice, explain_path
+
+    try:
+        found = explain_path(script, arguments or [], gpu=gpu, entry=entry, library_paths=library_path or []).portrait
+    except UnknownDevice as error:
+        raise typer.BadParameter(str(error), param_hint="--gpu") from None
+    now = found.batch.size_per_device
+    verdict = found.fit.verdict if found.fit else "unknown"
+    changes = {item.change: item for item in found.advice}
+    fits = verdict in {"fits", "tight"}
+    largest = changes["batch_size"].value if "batch_size" in changes else now if fits else None
+    if format is Format.json:
+        body = {"batch_size": now, "largest_batch_size": largest, "fit": found.fit, "advice": found.advice}
+        print_json({"device": found.fit.device if found.fit else gpu, **body})
+    else:
+        from oarlock.render import advice, console, size
+
+        screen = console()
+        peak = found.memory.peak
+        screen.print(f"{gpu}: {verdict}; needs {size(peak.device_bytes)}, reserves {size(peak.reserve_bytes)}")
+        screen.print(f"batch {now or 'unknown'} now; the largest that fits is {largest or 'unknown: see below'}")
+        if found.advice:
+            screen.print(advice(found.advice))
+        for gap in [] if fits else found.unknowns[:8]:
+            screen.print(f"unknown: {gap.what}: {gap.why}", markup=False)
+    raise typer.Exit(0 if fits else 1)

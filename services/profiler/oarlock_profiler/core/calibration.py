@@ -2,8 +2,8 @@
 
 **Factor.** A run's residual is ``log(measured / raw)``. Residuals are kept in cells along a path that goes from coarse
 to fine: framework × family, then × precision, then × device kind; then the very script, on any device and on that
-kind. A cell's estimate is drawn towards its parent's (partial pooling): ``(n · mean + k · parent) / (n + k)``, so that little data
-moves little. Families do not share a parent, so what one family teaches leaves the others alone.
+kind. A cell's estimate is drawn towards its parent's (partial pooling): ``(n · mean + k · parent) / (n + k)``, so that
+little data moves little. Families do not share a parent, so what one family teaches leaves the others alone.
 
 **Bounded influence.** A residual is clipped around the cell's present estimate (Huber), an owner's runs weigh at most
 :data:`OWNER_CAP` in a cell, and factors stay within :data:`FACTOR_FLOOR` and :data:`FACTOR_CEILING`.
@@ -247,3 +247,12 @@ def _mean(cell: Mapping[str, Any]) -> tuple[float, float, int]:
 
 def _weight(cell: Mapping[str, Any]) -> float:
     return _mean(cell)[0]
+
+
+def describe(state: State) -> list[dict[str, Any]]:
+    """Each cell by name, with the factor that its own runs suggest and how many they are."""
+    cells = []
+    for name, cell in sorted(state["cells"].items()):
+        _, mean, runs = _mean(cell)
+        cells.append({"cell": name, "factor": round(_clamp_factor(mean), 6), "runs": runs})
+    return cells
