@@ -1,0 +1,1 @@
+"""The profiler's edges: bundles, the catalogue of devices, and the process that reads."""
