@@ -70,7 +70,8 @@ async def test_processes(matcher: Matcher, launcher: LauncherProcess, telemetry:
 async def test_containers(
     matcher: Matcher, docker_launcher: LauncherProcess, docker_engine: DockerEngine, telemetry: None
 ) -> None:
-    command = ["sh", "-c", "busybox sh -c 'x=$(head -c 30000000 /dev/zero | busybox tr \"\\000\" a); sleep 3'"]
+    # The shell itself holds the text; `true` keeps it from becoming the sleep.
+    command = ["sh", "-c", "x=$(head -c 30000000 /dev/zero | busybox tr '\\000' a); sleep 3; true"]
     device = matcher.cpu().model_copy(update={"reserved_bytes": 512 * MIB})
     await matcher.place("box", devices=[device], image=docker_engine.image, command=command)
     found = await record(matcher, "box")
