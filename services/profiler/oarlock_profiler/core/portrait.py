@@ -284,6 +284,7 @@ def _memory(
                 peak=MemoryPeak(
                     allocated_bytes=guess.device.value,
                     device_bytes=whole.value,
+                    raw_device_bytes=whole.value,
                     low_bytes=whole.low,
                     high_bytes=whole.high,
                     reserve_bytes=max(round(whole.value * ratio), whole.high),
@@ -327,6 +328,7 @@ def _memory(
                 allocated_bytes=peaks.allocated.value,
                 reserved_bytes=peaks.reserved.value,
                 device_bytes=whole.value,
+                raw_device_bytes=peaks.device.value,
                 low_bytes=whole.low,
                 high_bytes=whole.high,
                 # Until runs have shown how far estimates miss, the upper end of the interval is booked.

@@ -36,7 +36,22 @@ def summarise(machine: Machine, framework: str | None, stopped: str | None) -> R
             reading.epochs = loops[1][1]
     _models(reading, machine.engine)
     fill(reading, machine.state, machine.engine)
+    _inputs(reading, machine.engine)
     return reading
+
+
+def _inputs(reading: Reading, engine: Any) -> None:
+    """Where no loader gave the batch: what the model was first called with, and the dimension its inputs share."""
+    if reading.inputs:
+        return
+    for root in engine.roots:
+        given = engine.root_inputs.get(id(root), [])
+        if given and next(root.named_parameters(), None) is not None:
+            reading.inputs = given
+            leading = {spec.shape[0] for spec in given if spec.shape}
+            if reading.batch_size is None and len(leading) == 1:
+                reading.batch_size = leading.pop()
+            return
 
 
 def _models(reading: Reading, engine: Any) -> None:

@@ -14,9 +14,11 @@ from oarlock_profiler.core.engine.autograd import BackwardPass, Edge, Grad, Node
 from oarlock_profiler.core.engine.dtypes import is_differentiable, is_floating, promote, promote_operands, size_of
 from oarlock_profiler.core.engine.modules import LayerInstance
 from oarlock_profiler.core.engine.shapes import Shape, numel
+from oarlock_profiler.core.engine.strides import is_contiguous
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.engine.trace import Op, Storage, StorageKind, Trace
 from oarlock_profiler.core.findings import Findings, Where
+from oarlock_profiler.core.reading import TensorSpec
 
 Mode = Literal["fresh", "alias", "reuse", "expand", "none"]
 Saved = "Tensor | str | int | None"
@@ -48,6 +50,8 @@ class Engine:
         self.where: Where | None = None
         self.locate: Callable[[], Where | None] | None = None
         self.roots: list[LayerInstance] = []
+        self.root_inputs: dict[int, list[TensorSpec]] = {}
+        """What the first call of each root was given, by the root's ``id``."""
         self._sequence = 0
         self._node_module: str | None = None
         self._node_where: Where | None = None
@@ -266,6 +270,11 @@ class Engine:
         made: list[Tensor] = []
         device = self._device(inputs)
         workspace = None
+        strided = 0
+        if self.framework == "paddle" and inplace is None and not any(v is not None for v in views):
+            # PaddlePaddle's kernels take no strides: such an input is copied for as long as the kernel runs.
+            strided = sum(t.nbytes for t in inputs if t.strides is not None and not is_contiguous(t.shape or (), t.strides))
+            workspace_bytes += strided
         if workspace_bytes:
             workspace = self.allocate(workspace_bytes, "workspace", device, name)
         moved = 0
@@ -297,7 +306,7 @@ class Engine:
             node.flops, node.matmul = backward_flops if backward_flops is not None else flops, matmul
             if backward_flops is None and matmul:
                 node.flops = flops * sum(1 for t in inputs[:2] if t.requires_grad)
-            node.workspace_bytes = backward_workspace_bytes
+            node.workspace_bytes = backward_workspace_bytes + (strided if saved else 0)
             for index, out in enumerate(made):
                 if is_differentiable(out.dtype):
                     out.node, out.output_index, out.requires_grad = node, index, True
@@ -505,7 +514,9 @@ class Engine:
             if tensor.shape is None or not tensor.requires_grad:
                 self.findings_gap(self.place(), "backward of a tensor that needs no gradient or is unknown")
                 continue
-            if given is not None and given.storage is not None:
+            if given is not None and given.storage is not None and self.framework == "paddle":
+                roots.append((tensor, self.fresh_grad(tensor.shape, given.dtype, tensor.device, "assign")))
+            elif given is not None and given.storage is not None:
                 roots.append((tensor, Grad(given.storage, tensor.shape, given.dtype, shared=True)))
             else:
                 roots.append((tensor, self.fresh_grad(tensor.shape, tensor.dtype, tensor.device, "ones_like")))

@@ -21,6 +21,7 @@ from oarlock_profiler.core.interpreter.values import (
     Unknown,
     Value,
 )
+from oarlock_profiler.core.reading import TensorSpec
 from oarlock_profiler.core.overlays.calling import dtype_name, engine_of, integers
 from oarlock_profiler.core.overlays.devices import move_in_place, place_of, targets
 from oarlock_profiler.core.overlays.registry import native_class, register
@@ -64,6 +65,8 @@ def call_layer(context: Context, self: Value, *args: Value, **kwargs: Value) -> 
             if self not in engine.roots:
                 engine.roots.append(self)
                 self.assign_paths()
+                given = flatten_tensors([*args, *kwargs.values()])[:16]
+                engine.root_inputs[id(self)] = [TensorSpec(t.shape, t.dtype) for t in given if t.shape is not None]
             if engine.trace.phase == "setup":
                 engine.trace.phase = "forward"
     if len(engine.module_stack) > 200:
