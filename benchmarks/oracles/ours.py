@@ -49,16 +49,27 @@ def prepare(source: str, framework: str, kernels: str = "cpu") -> tuple[Machine,
 
 def peak_of(trace: Trace, start: int) -> int:
     """Largest number of bytes above where ``start`` stood."""
-    sizes: dict[int, int] = {}
+    sizes = {event.id: event.nbytes for event in trace.events[:start] if isinstance(event, Alloc)}
     now = peak = 0
     for event in trace.events[start:]:
         if isinstance(event, Alloc):
             sizes[event.id] = event.nbytes
             now += event.nbytes
             peak = max(peak, now)
-        elif isinstance(event, Free) and event.id in sizes:
-            now -= sizes.pop(event.id)
+        elif isinstance(event, Free):
+            now -= sizes.get(event.id, 0)
     return peak
+
+
+def current_of(trace: Trace) -> int:
+    """Bytes that are allocated now."""
+    sizes: dict[int, int] = {}
+    for event in trace.events:
+        if isinstance(event, Alloc):
+            sizes[event.id] = event.nbytes
+        elif isinstance(event, Free):
+            sizes.pop(event.id, None)
+    return sum(sizes.values())
 
 
 def step(machine: Machine, engine: Engine, space: dict[str, Any]) -> None:
@@ -84,6 +95,7 @@ def measure(source: str, framework: str) -> dict[str, Any]:
         result["parameters"] = sum(_count(p) for p in parameters)
         result["trainable"] = sum(_count(p) for p in parameters if p.requires_grad)
         own = {p.storage.id for p in parameters if p.storage} | {b.storage.id for _, b in model.named_buffers() if b.storage}
+    before = current_of(trace)
     out = machine.call(model, list(space["inputs"]))
     outs = flatten_tensors(out)
     result["shapes"] = [list(t.shape) if t.shape is not None else None for t in outs]
@@ -105,8 +117,8 @@ def measure(source: str, framework: str) -> dict[str, Any]:
     result["saved_without_inputs"] = sum(v for k, v in kept.items() if k not in given)
     if isinstance(model, LayerInstance):
         result["modules"] = {path: [list(s) for s in layer.stats.output_shapes] for path, layer in model.named_modules() if layer.stats.calls}
-    node = None
-    del out, outs, node
+    result["held"] = current_of(trace) - before
+    del out, outs
     start = len(trace.events)
     step(machine, engine, space)
     result["flops"] = sum(e.flops for e in trace.events[start:] if isinstance(e, Op) and e.matmul)

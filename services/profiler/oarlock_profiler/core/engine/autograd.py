@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from oarlock_profiler.core.engine.dtypes import size_of
@@ -128,23 +128,22 @@ class BackwardPass:
         self.heap: list[tuple[int, int, Node]] = []
         self.leaves: deque[Tensor] = deque()
 
-    def run(self, roots: Sequence[tuple[Tensor, Grad]]) -> None:
-        """Send each root's gradient through the graph below it."""
-        starts: list[Node] = []
-        for tensor, _ in roots:
-            if tensor.node is not None:
-                starts.append(tensor.node)
+    def run(self, roots: list[tuple[Tensor, Grad]]) -> None:
+        """Send each root's gradient through the graph below it. ``roots`` is emptied: the pass alone holds the gradients."""
+        held = [root[0] for root in roots]
+        starts = [tensor.node for tensor in held if tensor.node is not None]
         self._count(starts)
-        for tensor, grad in roots:
+        while roots:
+            tensor, grad = roots.pop(0)
             if tensor.node is None:
                 self._accumulate_leaf(tensor, grad)
             else:
                 self._receive(tensor.node, tensor.output_index, grad)
-        del roots
+            del grad
         for node in {id(n): n for n in starts}.values():
             if not self.pending.get(id(node)):
                 self._ready(node)
-        del starts
+        del starts, held
         while True:
             if self.leaves:
                 leaf = self.leaves.popleft()

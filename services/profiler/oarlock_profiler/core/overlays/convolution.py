@@ -86,6 +86,8 @@ def _with_bias(
 ) -> Tensor:
     engine = engine_of(context)
     saved: list[Any] = [(x, w), (w, x)]
+    if rank == 1 and engine.framework == "paddle":
+        saved.append(w.nbytes)  # the weight is given a second spatial axis by a copy
     if not isinstance(bias, Tensor):
         return engine.apply(name, [x, w], result, saved=saved, flops=flops, matmul=True, kernel=kernel)
     if engine.framework == "torch":

@@ -32,8 +32,10 @@ def dropout(context: Context, input: Value, p: Value, training: bool, inplace: b
 def _noise(context: Context, x: Tensor, mask_shape: tuple[int, ...], inplace: bool) -> Tensor:
     """Multiplication by a smaller mask (whole channels are dropped)."""
     engine = engine_of(context)
+    if engine.framework == "paddle":
+        x = engine.apply("scale", [x], x.shape or (), x.dtype)
     noise = engine.tensor(mask_shape, x.dtype, device=x.device, kind="temporary", op="bernoulli")
-    saved: list[Any] = [noise]
+    saved: list[Any] = [noise, x] if engine.framework == "paddle" else [noise]
     return engine.apply("multiply", [x, noise], x.shape or (), x.dtype, saved=saved, inplace=x if inplace else None, grad=("fresh", "none"))
 
 

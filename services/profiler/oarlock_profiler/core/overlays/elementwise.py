@@ -41,7 +41,7 @@ ACTIVATIONS: dict[str, tuple[str, str]] = {
 # Gradients that PaddlePaddle writes over the incoming one (``inplace`` in backward.yaml).
 PADDLE_REUSE = frozenset({
     "relu", "relu6", "sigmoid", "tanh", "exp", "sqrt", "rsqrt", "square", "reciprocal", "elu", "leaky_relu", "hardsigmoid", "hardswish",
-    "swish", "mish", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "floor", "ceil", "round",
+    "swish", "silu", "celu", "mish", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "floor", "ceil", "round",
     "softplus", "softsign", "softshrink", "hardshrink", "tanhshrink", "logsigmoid", "log_sigmoid", "thresholded_relu", "expm1",
     "atan", "asin", "acos", "sinh", "cosh", "asinh", "acosh", "atanh", "hardtanh", "scale",
 })  # fmt: skip
@@ -172,7 +172,7 @@ def binary(context: Context, name: str, left: Value, right: Value, *, inplace: b
         saved = [] if number else [(a, b), (b, a)]
     elif name == "divide":
         if number:
-            saved = [] if b.storage is None else ["output", b] if paddle else [b] + ([a] if a.storage is not None else [])
+            saved = [] if b.storage is None else ["output", b, b.nbytes] if paddle else [b] + ([a] if a.storage is not None else [])
         elif paddle:
             saved = [b, ("output", 0)] if b.requires_grad else [b]
         else:
@@ -189,10 +189,12 @@ def binary(context: Context, name: str, left: Value, right: Value, *, inplace: b
     modes: list[Any] = []
     for t in inputs:
         same = t.shape == shape and t.dtype == dtype
-        if linear and same and not (name == "subtract" and t is b and not paddle):
-            # PyTorch hands the same gradient to both sides; PaddlePaddle's scale (tensor with a number) writes over it.
+        if linear and same and not number and not (name == "subtract" and t is b and not paddle):
+            # PyTorch hands the same gradient to both sides; PaddlePaddle writes one of them over the incoming one.
             modes.append("reuse" if paddle else "alias")
-        elif name in ("multiply", "divide", "remainder") and number and same and paddle:
+        elif linear and number and same and not paddle and t is a:
+            modes.append("alias")
+        elif name == "pow" and number and same and paddle:
             modes.append("reuse")
         else:
             modes.append("fresh")
@@ -381,7 +383,7 @@ def _clip(context: Context, input: Value, low: Value, high: Value, inplace: bool
         value = min(value, high) if high is not None else value
     return engine.apply(
         "clip", [x, *bounds], shape, x.dtype, saved=[x], inplace=x if inplace else None,
-        grad="reuse" if engine.framework == "paddle" else "fresh", value=value, backward_workspace_bytes=x.nbytes // 2,
+        grad="reuse" if engine.framework == "paddle" else "fresh", value=value, backward_workspace_bytes=0 if engine.framework == "paddle" else x.nbytes // 2,
     )  # fmt: skip
 
 
@@ -499,7 +501,8 @@ def clone(context: Context, input: Value, output: Value = None, **kwargs: Value)
         return output
     if x.storage is None:
         return engine_of(context).tensor(x.shape or (), x.dtype if x.dtype != "float64" else context.engine.default_dtype, value=x.value)
-    return engine_of(context).apply("assign", [x], x.shape or (), x.dtype, grad="alias", value=x.value)
+    mode = "fresh" if context.engine.framework == "paddle" else "alias"
+    return engine_of(context).apply("assign", [x], x.shape or (), x.dtype, grad=mode, value=x.value)  # type: ignore[arg-type]
 
 
 @operator(names("where"), rename={"input": "x", "other": "y"})
@@ -612,7 +615,7 @@ def prelu(context: Context, input: Value, weight: Value, data_format: Value = "N
     """Leaky ReLU with a learned slope."""
     del data_format
     x, w = tensor(context, input), tensor(context, weight)
-    return engine_of(context).apply("prelu", [x, w], x.shape or (), x.dtype, saved=[x, w], backward_workspace_bytes=x.nbytes)
+    return engine_of(context).apply("prelu", [x, w], x.shape or (), x.dtype, saved=[x, w], grad=("reuse", "fresh") if context.engine.framework == "paddle" else "fresh", backward_workspace_bytes=0 if context.engine.framework == "paddle" else x.nbytes)
 
 
 @operator(["paddle.nn.functional.maxout"])

@@ -176,7 +176,8 @@ def setitem(context: Context, input: Value, key: Value, value: Value) -> Value:
             return None
         engine.apply("set_value", [x], x.shape or (), x.dtype, inplace=x)
         return None
-    engine.apply("set_value", [x, given], x.shape or (), x.dtype, inplace=x, kernel="set_value_with_tensor")
+    kept = [given] if engine.framework == "paddle" else []
+    engine.apply("set_value", [x, given], x.shape or (), x.dtype, saved=kept, inplace=x, kernel="set_value_with_tensor")
     return None
 
 
@@ -187,21 +188,26 @@ def contains(context: Context, input: Value, other: Value) -> Value:
     return Unknown("whether a tensor holds a value", context.where, hint="bool")
 
 
-@operator([*names("gather"), "torch.take_along_dim", "torch.Tensor.take_along_dim", "paddle.take_along_axis", "paddle.Tensor.take_along_axis"], rename={"x": "input", "dim": "axis", "arr": "input", "indices": "index"})  # fmt: skip
-def gather(context: Context, input: Value, axis: Value, index: Value = None, *args: Value, **kwargs: Value) -> Value:
-    """PyTorch: elements by index along an axis. PaddlePaddle's ``gather(x, index, axis)``: whole slices."""
-    del args
-    engine = engine_of(context)
+@operator([*names("gather", only="torch"), "torch.take_along_dim", "torch.Tensor.take_along_dim"], rename={"dim": "axis"})
+def gather(context: Context, input: Value, axis: Value, index: Value = None, **kwargs: Value) -> Value:
+    """Elements by index along an axis; PyTorch keeps the input too."""
+    del kwargs
     x = tensor(context, input)
-    if isinstance(axis, Tensor):  # gather(x, index, axis=0) of PaddlePaddle, or take_along_axis(x, indices, axis)
+    if isinstance(axis, Tensor):
         axis, index = index, axis
     idx = tensor(context, index)
-    shape = x.shape or ()
-    along = engine.framework == "torch" or kwargs.get("along") is True
-    if along or (axis is not None and len(idx.shape or ()) == len(shape) and len(shape) > 1):
-        return engine.apply("take_along_axis", [x, idx], idx.shape or (), x.dtype, saved=[x, idx], grad=("fresh", "none"), kernel="take_along_axis")
+    return engine_of(context).apply("gather", [x, idx], idx.shape or (), x.dtype, saved=[x, idx], grad=("fresh", "none"), kernel="take_along_axis")
+
+
+@operator(names("gather", only="paddle"), rename={})
+def paddle_gather(context: Context, x: Value, index: Value, axis: Value = None, **kwargs: Value) -> Value:
+    """Whole slices by index."""
+    del kwargs
+    a, idx = tensor(context, x), tensor(context, index)
+    shape = a.shape or ()
     at = axis_of(integer(axis, 0), len(shape))
-    return engine.apply("gather", [x, idx], (*shape[:at], *((idx.shape or ()) if len(idx.shape or ()) < 2 else (numel(idx.shape or ()),)), *shape[at + 1 :]), x.dtype, saved=[x, idx], grad=("fresh", "none"))
+    picked = (idx.shape or ()) if len(idx.shape or ()) < 2 else (numel(idx.shape or ()),)
+    return engine_of(context).apply("gather", [a, idx], (*shape[:at], *picked, *shape[at + 1 :]), a.dtype, saved=[idx], grad=("fresh", "none"))
 
 
 @operator(["paddle.take_along_axis", "paddle.Tensor.take_along_axis"], rename={"x": "arr"})
@@ -209,19 +215,28 @@ def take_along_axis(context: Context, arr: Value, indices: Value, axis: Value = 
     """Elements by index along an axis."""
     del axis, broadcast
     x, idx = tensor(context, arr), tensor(context, indices)
-    return engine_of(context).apply("take_along_axis", [x, idx], idx.shape or (), x.dtype, saved=[x, idx], grad=("fresh", "none"))
+    # both are broadcast (copied) first, and the copies are kept
+    return engine_of(context).apply("take_along_axis", [x, idx], idx.shape or (), x.dtype, saved=[x.nbytes, idx.nbytes], grad=("fresh", "none"))
 
 
-@operator(names("index_select"), rename={"x": "input", "dim": "axis"})
-def index_select(context: Context, input: Value, axis: Value, index: Value = None) -> Value:
-    """Whole slices by index."""
-    x = tensor(context, input)
-    if isinstance(axis, Tensor) or isinstance(axis, (list, tuple)):
-        axis, index = (index if index is not None else 0), axis
-    idx = tensor(context, index)
+def _selected(context: Context, input: Value, axis: Value, index: Value) -> Value:
+    x, idx = tensor(context, input), tensor(context, index)
     shape = x.shape or ()
     at = axis_of(integer(axis), len(shape))
-    return engine_of(context).apply("index_select", [x, idx], (*shape[:at], numel(idx.shape or ()), *shape[at + 1 :]), x.dtype, saved=[idx], grad=("fresh", "none"))
+    out = (*shape[:at], numel(idx.shape or ()), *shape[at + 1 :])
+    return engine_of(context).apply("index_select", [x, idx], out, x.dtype, saved=[idx], grad=("fresh", "none"))
+
+
+@operator(names("index_select", only="torch"), rename={})
+def index_select(context: Context, input: Value, dim: Value, index: Value) -> Value:
+    """Whole slices by index."""
+    return _selected(context, input, dim, index)
+
+
+@operator(names("index_select", only="paddle"), rename={"input": "x"})
+def paddle_index_select(context: Context, x: Value, index: Value, axis: Value = 0) -> Value:
+    """Whole slices by index."""
+    return _selected(context, x, axis, index)
 
 
 @operator([*names("gather_nd")], rename={"x": "input"})

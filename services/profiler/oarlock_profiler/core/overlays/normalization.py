@@ -52,7 +52,10 @@ def layer_norm(context: Context, input: Value, normalized: Value, weight: Value,
     rows = numel(shape[: len(shape) - len(inner)])
     saved: list[Any] = [x, *_parameters(weight, bias), rows * STATISTIC, rows * STATISTIC]
     dtype = None if engine.autocast is not None else x.dtype
-    return engine.apply("layer_norm", [x, *_parameters(weight, bias)], shape, dtype, saved=saved, flops=8 * numel(shape))
+    scratch = 2 * x.nbytes if engine.kernels == "cpu" and engine.framework == "paddle" else 0
+    return engine.apply(
+        "layer_norm", [x, *_parameters(weight, bias)], shape, dtype, saved=saved, flops=8 * numel(shape), backward_workspace_bytes=scratch
+    )  # fmt: skip
 
 
 @operator(["torch.nn.functional.layer_norm", "paddle.nn.functional.layer_norm", "torch.layer_norm"], rename={"input": "x"})
@@ -71,7 +74,10 @@ def group_norm(context: Context, input: Value, groups: int, weight: Value, bias:
     saved: list[Any] = [x, *_parameters(weight), rows * STATISTIC, rows * STATISTIC]
     if engine.framework == "paddle":
         saved += ["output"]
-    return engine.apply("group_norm", [x, *_parameters(weight, bias)], shape, None if engine.autocast else x.dtype, saved=saved, flops=8 * numel(shape))
+    modes = ("reuse", "fresh", "fresh") if engine.framework == "paddle" else ("fresh",) * 3
+    return engine.apply(
+        "group_norm", [x, *_parameters(weight, bias)], shape, None if engine.autocast else x.dtype, saved=saved, grad=modes, flops=8 * numel(shape)
+    )  # fmt: skip
 
 
 @operator(["torch.nn.functional.group_norm", "torch.group_norm"], rename={})

@@ -34,7 +34,9 @@ TORCH_BACKWARD_TEMPORARIES = {"max": 2.25, "min": 2.25, "amax": 1.3, "amin": 1.3
 
 
 def _temporaries(context: Context, name: str, x: Tensor) -> int:
-    return 0 if context.engine.framework == "paddle" else int(x.nbytes * TORCH_BACKWARD_TEMPORARIES.get(name, 0))
+    if context.engine.framework == "paddle":
+        return x.nbytes if name in ("var", "std") else 0
+    return int(x.nbytes * TORCH_BACKWARD_TEMPORARIES.get(name, 0))
 
 
 def _sum_like(name: str, saves: Any, mode: str, compute: Any = None) -> None:
@@ -161,7 +163,10 @@ def _moments(name: str) -> None:
         if isinstance(axis, bool):
             axis = None
         del unbiased
-        return engine_of(context).apply(name, [x], _reduced(x, axis, keepdim), x.dtype, saved=[x, "output"] if name == "std" else [x], backward_workspace_bytes=_temporaries(context, name, x))
+        saved: list[Any] = [x, "output"] if name == "std" else [x]
+        if context.engine.framework == "paddle":
+            saved.append(x.nbytes)  # written out there: the difference from the mean is kept
+        return engine_of(context).apply(name, [x], _reduced(x, axis, keepdim), x.dtype, saved=saved, backward_workspace_bytes=_temporaries(context, name, x))
 
     call.__name__ = name
     operator(names(name))(call)

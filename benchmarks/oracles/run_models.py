@@ -1,0 +1,184 @@
+"""Runs in the oracle environment: builds library models and says what the framework itself makes of them.
+
+Reads ``{"name": {"source": …, "inputs": …, "batches": [2, 4]}}`` as JSON on standard input and prints JSON. ``source`` defines
+``model``; ``inputs`` is an expression over ``batch`` for the call's arguments (a tuple, or a mapping). PyTorch models are built on
+the meta device, and stepped with fake tensors: shapes, saved storages and FLOPs need no memory and no arithmetic.
+"""
+
+import contextlib
+import gc
+import json
+import sys
+import time
+
+TORCHVISION_OPERATORS = (
+    "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor",
+    "_roi_align_backward(Tensor grad, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, SymInt batch_size, SymInt channels, SymInt height, SymInt width, int sampling_ratio, bool aligned) -> Tensor",
+    "qroi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor",
+    "ps_roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio) -> (Tensor, Tensor)",
+    "_ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, SymInt batch_size, SymInt channels, SymInt height, SymInt width) -> Tensor",
+    "roi_pool(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width) -> (Tensor, Tensor)",
+    "_roi_pool_backward(Tensor grad, Tensor rois, Tensor argmax, float spatial_scale, SymInt pooled_height, SymInt pooled_width, SymInt batch_size, SymInt channels, SymInt height, SymInt width) -> Tensor",
+    "ps_roi_pool(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width) -> (Tensor, Tensor)",
+    "_ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, float spatial_scale, SymInt pooled_height, SymInt pooled_width, SymInt batch_size, SymInt channels, SymInt height, SymInt width) -> Tensor",
+    "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor",
+    "_deform_conv2d_backward(Tensor grad, Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+)  # fmt: skip
+"""torchvision's compiled operators, declared so that a source-only torchvision can be imported (public schemas)."""
+
+
+def declare_torchvision():
+    import torch
+
+    library = torch.library.Library("torchvision", "DEF")
+    for schema in TORCHVISION_OPERATORS:
+        with contextlib.suppress(RuntimeError):
+            library.define(schema)
+    return library
+
+
+def flat(value):
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [t for v in value for t in flat(v)]
+    if isinstance(value, dict):
+        return [t for v in value.values() for t in flat(v)]
+    return [t for v in vars(value).values() for t in flat(v)] if hasattr(value, "__dataclass_fields__") else []
+
+
+def call(model, inputs):
+    return model(**inputs) if isinstance(inputs, dict) else model(*inputs)
+
+
+def measure_torch(case):
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.utils.flop_counter import FlopCounterMode
+
+    space = {}
+    try:
+        with torch.device("meta"):
+            exec(case["source"], space)
+    except Exception:
+        space = {}
+        exec(case["source"], space)
+    model = space["model"]
+    parameters = list(model.parameters())
+    result = {
+        "parameters": sum(p.numel() for p in parameters),
+        "trainable": sum(p.numel() for p in parameters if p.requires_grad),
+    }
+    if not case.get("batches"):
+        return result
+    del model, parameters
+    for batch in case["batches"]:
+        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            space = {"batch": batch}
+            exec(case["source"], space)
+            model = space["model"].train()
+            inputs = eval(case["inputs"], space)
+            result[str(batch)] = forward(torch, FlopCounterMode, model, inputs)
+            del mode, model, inputs, space
+        gc.collect()
+    return result
+
+
+def forward(torch, counter_class, model, inputs):
+    shapes = {}
+    leaves = [(n, m) for n, m in model.named_modules() if not list(m.children())]
+
+    def note(name):
+        def hook(module, args, output):
+            shapes.setdefault(name, [list(t.shape) for t in flat(output)])
+
+        return hook
+
+    hooks = [m.register_forward_hook(note(n)) for n, m in leaves]
+    own = {id(t.untyped_storage()._cdata) if False else t.untyped_storage()._cdata for t in [*model.parameters(), *model.buffers()]}
+    kept, alive = {}, []
+
+    def pack(t):
+        storage = t.untyped_storage()
+        if storage._cdata not in own:
+            kept[storage._cdata] = storage.nbytes()
+            alive.append(storage)
+        return t
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        outs = call(model, inputs)
+    for hook in hooks:
+        hook.remove()
+    given = {t.untyped_storage()._cdata for t in flat(inputs)}
+    result = {
+        "modules": shapes,
+        "saved_bytes": sum(kept.values()),
+        "saved_without_inputs": sum(v for k, v in kept.items() if k not in given),
+        "shapes": [list(t.shape) for t in flat(outs)],
+    }
+    del outs
+    alive.clear()
+    with counter_class(display=False) as counter:
+        out = next(t for t in flat(call(model, inputs)) if t.is_floating_point() and t.requires_grad)
+        out.backward(torch.ones_like(out))
+    result["flops"] = counter.get_total_flops()
+    return result
+
+
+def measure_paddle(case):
+    import paddle
+
+    space = {"batch": 2}
+    exec(case["source"], space)
+    model = space["model"]
+    parameters = model.parameters()
+    result = {
+        "parameters": sum(int(p.size) for p in parameters),
+        "trainable": sum(int(p.size) for p in parameters if not p.stop_gradient),
+    }
+    for batch in case.get("batches", ())[:1]:
+        shapes = {}
+        leaves = [(n, m) for n, m in model.named_sublayers() if not list(m.children())]
+        for name, layer in leaves:
+            layer.register_forward_post_hook(lambda m, i, o, n=name: shapes.setdefault(n, [list(o.shape)]) and None)
+        space["batch"] = batch
+        with paddle.no_grad():
+            call(model, eval(case["inputs"], space))
+        result[str(batch)] = {"modules": shapes}
+    return result
+
+
+def main():
+    cases = json.load(sys.stdin)
+    found, version, keep = {}, {}, None
+    for name, case in cases.items():
+        begun = time.monotonic()
+        try:
+            if case["framework"] == "paddle":
+                import paddle
+
+                version["paddle"] = paddle.__version__
+                found[name] = measure_paddle(case)
+            else:
+                import torch
+
+                torch.set_num_threads(1)
+                version["torch"] = torch.__version__
+                keep = keep or declare_torchvision()
+                found[name] = measure_torch(case)
+        except Exception as error:
+            found[name] = {"error": f"{type(error).__name__}: {error}"[:300]}
+        gc.collect()
+        print(f"{name}: {time.monotonic() - begun:.1f} s {found[name].get('error', '')}", file=sys.stderr, flush=True)
+    for library in ("timm", "transformers", "torchvision"):
+        if library in sys.modules:
+            version[library] = sys.modules[library].__version__
+    json.dump({"versions": version, "cases": found}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
