@@ -90,12 +90,18 @@ def test_time_limit_and_forgetting() -> None:
 
 
 def test_what_a_restart_finds() -> None:
-    accepted, running = run(), run(phase="running", started_at_seconds=1.0)
-    stopping = run(phase="stopping", stop_reason="cancelled", started_at_seconds=1.0)
+    accepted, running = run(), run(phase="running", started_at_seconds=1.0, launch_told=True)
+    stopping = run(phase="stopping", stop_reason="cancelled", started_at_seconds=1.0, launch_told=True)
     assert after(on.Recovered(accepted, present=False))[1] == ["Start"]
     assert after(on.Recovered(accepted, present=True))[1] == ["Start"]
     assert after(on.Recovered(running, present=True))[1] == ["Follow"]
     assert after(on.Recovered(stopping, present=True))[1] == ["Follow", "Stop"]
+    untold = run(phase="running", started_at_seconds=1.0)
+    state, effects = after(on.Recovered(untold, present=True))
+    assert effects == ["TellLaunched", "Follow"]
+    assert after(on.LaunchTold(("t", 1)), state=state)[1] == ["Save"]
+    ended = run(phase="ended", outcome="ok", started_at_seconds=1.0)
+    assert after(on.Recovered(ended, present=True))[1] == ["TellLaunched", "TellFinished"]
     state, effects = after(on.Recovered(running, present=False))
     assert effects == ["Save", "TellFinished"] and state.runs["t", 1].outcome == "lost"
     assert after(on.Recovered(stopping, present=False))[0].runs["t", 1].outcome == "cancelled"
@@ -158,6 +164,7 @@ EVENTS = st.one_of(
     st.builds(on.Exited, st.sampled_from(KEYS), st.builds(Ending, exit_code=st.sampled_from([0, 1, None])), st.none()),
     st.builds(on.Cancel, st.sampled_from(["a", "b"]), st.just("ann")),
     st.builds(on.Reported, st.sampled_from(KEYS)),
+    st.builds(on.LaunchTold, st.sampled_from(KEYS)),
     st.just(on.Tick()),
 )
 

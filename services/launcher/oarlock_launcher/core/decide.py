@@ -40,6 +40,8 @@ def decide(state: SiteState, event: on.Event, now: float) -> Decision:
             return _cancel(state, event, now)
         case on.Recovered():
             return _recovered(state, event)
+        case on.LaunchTold():
+            return _launch_told(state, event.key)
         case on.Reported():
             return _reported(state, event.key)
         case on.Tick():
@@ -138,15 +140,15 @@ def _ask_to_stop(state: SiteState, run: Run, reason: str, note: str) -> Decision
 def _recovered(state: SiteState, event: on.Recovered) -> Decision:
     run = event.run
     state = state.with_run(run)
+    # It had started, and whether anybody was told so is not known.
+    untold: list[Effect] = [] if run.launch_told or run.started_at_seconds is None else [do.TellLaunched(run)]
     if run.phase == "ended":
-        return state, [do.TellFinished(run)]
+        return state, [*untold, do.TellFinished(run)]
     if run.phase == "reported":
         return state, []
     if event.present:
-        effects: list[Effect] = [do.Follow(run)]
-        if run.started_at_seconds is None:
-            # Started, but the launcher died before it could write so: the runtime tells the rest on following.
-            effects = [do.Start(run)]
+        # Found without a start on record: the launcher died before it could write so, and starting finds it.
+        effects: list[Effect] = [do.Start(run)] if run.started_at_seconds is None else [*untold, do.Follow(run)]
         return state, [*effects, do.Stop(run.key)] if run.phase == "stopping" else effects
     if run.started_at_seconds is None and run.phase == "accepted":
         return state, [do.Start(run)]
@@ -154,7 +156,15 @@ def _recovered(state: SiteState, event: on.Recovered) -> Decision:
     reason = run.stop_reason or "lost"
     note = run.stop_note or "nothing of the run was found after the launcher's restart; its exit code is not known"
     ended = run.to("ended", outcome=reason, message=note)
-    return state.with_run(ended), [do.Save(ended), do.TellFinished(ended)]
+    return state.with_run(ended), [do.Save(ended), *untold, do.TellFinished(ended)]
+
+
+def _launch_told(state: SiteState, key: Key) -> Decision:
+    run = state.runs.get(key)
+    if run is None or run.launch_told:
+        return state, []
+    run = run.to(run.phase, launch_told=True)
+    return state.with_run(run), [do.Save(run)]
 
 
 def _reported(state: SiteState, key: Key) -> Decision:

@@ -77,10 +77,17 @@ class Recovered:
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchTold:
+    """Its launch has been told on the bus and recorded."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
 class Reported:
     """Its end has been told on the bus and recorded."""
 
     key: Key
 
 
-Event = Placed | Started | StartFailed | Exited | Cancel | Tick | Recovered | Reported
+Event = Placed | Started | StartFailed | Exited | Cancel | Tick | Recovered | LaunchTold | Reported

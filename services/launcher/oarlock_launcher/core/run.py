@@ -70,6 +70,8 @@ class Run:
     command: tuple[str, ...] = ()
     docker_command: str = ""
     started_at_seconds: float | None = None
+    launch_told: bool = False
+    """Whether ``tasks.launched`` is known to have reached the bus."""
     stop_reason: StopReason | None = None
     stop_note: str | None = None
     outcome: str | None = None

@@ -272,6 +272,7 @@ class Site:
     async def _tell_launched(self, run: Run) -> None:
         await self._move(run, "running")
         await self._channel.launched(launched_event(run, self.name_of(run), self._runtime(run).name))
+        self.happened(on.LaunchTold(run.key))
 
     async def _tell_finished(self, run: Run) -> None:
         step = closing_step(str(run.outcome), ends_task=run.final_if_failed, retry_on_oom=run.retry_on_oom)

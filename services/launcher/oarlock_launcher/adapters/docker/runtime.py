@@ -167,6 +167,8 @@ def from_labels(attributes: dict[str, Any]) -> Run | None:
     return replace(
         run,
         phase="running",
+        # It may be long ago; its launcher lost its records, not its word.
+        launch_told=True,
         run_id=attributes["Id"],
         pid=state.get("Pid") or None,
         started_at_seconds=_seconds(state.get("StartedAt")) or run.accepted_at_seconds,
