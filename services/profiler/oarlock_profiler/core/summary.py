@@ -29,13 +29,8 @@ def summarise(machine: Machine, framework: str | None, stopped: str | None) -> R
         stopped=stopped,
         path=machine.path,
     )
-    loops = machine.training_loops
-    if loops:
-        reading.steps_per_epoch = loops[0][1]
-        if len(loops) > 1:
-            reading.epochs = loops[1][1]
     _models(reading, machine.engine)
-    fill(reading, machine.state, machine.engine)
+    fill(reading, machine.state, machine.engine, machine.training_loops)
     _inputs(reading, machine.engine)
     return reading
 

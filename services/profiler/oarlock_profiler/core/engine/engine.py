@@ -50,6 +50,7 @@ class Engine:
         self.where: Where | None = None
         self.locate: Callable[[], Where | None] | None = None
         self.roots: list[LayerInstance] = []
+        self.step_inputs: list[tuple[Shape, str]] = []
         self.root_inputs: dict[int, list[TensorSpec]] = {}
         """What the first call of each root was given, by the root's ``id``."""
         self._sequence = 0
@@ -77,7 +78,13 @@ class Engine:
 
     def training_step_done(self) -> None:
         """The optimiser has stepped (a new step begins)."""
+        self.step_inputs = []
         self.trace.step_end()
+
+    def note_inputs(self, values: Any) -> None:
+        """Remember what the first model call of a training step is given (shape and type of each tensor)."""
+        if self.grad_enabled and not self.step_inputs:
+            self.step_inputs = [(t.shape, t.dtype) for t in flatten_tensors(values) if t.shape]
 
     def device_of(self, tensor: Tensor) -> str:
         """``cpu``, ``meta`` or ``gpu:N``."""

@@ -15,8 +15,22 @@ import re
 _CONSTANT = re.compile(r"^LIBRARIES(?::[^=]+)?\s*=\s*\(([^)]*)\)", re.MULTILINE)
 _NAME = re.compile(r"[\"']([\w.]+)[\"']")
 _HEAD = 6000
-_OPAQUE = {"torch", "paddle", "numpy", "cupy", "jax", "tensorflow", "scipy", "cv2", "PIL"}
-"""Frameworks whose source is mostly compiled code: their meaning is the table's alone, but for ``_READABLE``."""
+_OPAQUE = frozenset(
+    # frameworks and arrays, mostly compiled: their meaning is the table's alone
+    "torch paddle numpy cupy jax jaxlib tensorflow scipy cv2 PIL pandas pyarrow sklearn numba triton onnx onnxruntime av "
+    "safetensors tokenizers sentencepiece einops "
+    # the network, files and tables
+    "huggingface_hub requests urllib3 httpx httpcore httpx2 httpcore2 aiohttp h11 anyio certifi idna fsspec filelock boto3 botocore "
+    "google grpc psutil pynvml lmdb h5py truststore charset_normalizer "
+    # what is shown or logged
+    "tqdm rich matplotlib seaborn plotly bokeh wandb mlflow visualdl tensorboard tensorboardX pygments colorama termcolor loguru "
+    "prettytable tabulate IPython ipywidgets "
+    # the language itself
+    "typing_extensions packaging setuptools pkg_resources pip regex sympy networkx jinja2 yaml attr pydantic pydantic_core".split()
+)
+"""Libraries whose source says nothing of a model, or is compiled: only the table knows them, but for ``_READABLE``."""
+_OPAQUE_PARTS = ("torchvision.datasets", "torchvision.io", "torchvision.transforms", "torchvision.tv_tensors", "torchvision.extension")
+"""Parts of readable libraries that the table tells better."""
 _READABLE = (
     "paddle.vision.models", "paddle.text", "torch.distributions", "torch.nn.modules.transformer", "paddle.vision.ops",
 )  # fmt: skip
@@ -44,4 +58,6 @@ def load(library: str) -> None:
 def source_is_preferred(name: str) -> bool:
     """Whether a library module may be read from its source where the table has no entry."""
     top = name.partition(".")[0]
+    if name.startswith(_OPAQUE_PARTS):
+        return False
     return top not in _OPAQUE or any(name == r or name.startswith(f"{r}.") for r in _READABLE)

@@ -182,7 +182,7 @@ def caller_arguments(context: Context) -> Value:
     """The arguments of the constructor that called ``save_hyperparameters``."""
     frames = getattr(context, "frames", [])
     for frame in reversed(frames):
-        values = getattr(frame, "locals", None)
+        values = getattr(frame, "vars", None)
         if isinstance(values, dict) and "self" in values and not frame.module.library:
             return {k: v for k, v in values.items() if k not in ("self", "__class__")}
     return {}

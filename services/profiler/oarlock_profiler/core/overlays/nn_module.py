@@ -69,6 +69,7 @@ def call_layer(context: Context, self: Value, *args: Value, **kwargs: Value) -> 
                 engine.root_inputs[id(self)] = [TensorSpec(t.shape, t.dtype) for t in given if t.shape is not None]
             if engine.trace.phase == "setup":
                 engine.trace.phase = "forward"
+            engine.note_inputs([args, kwargs])
     if len(engine.module_stack) > 200:
         return context.unknown("layers nested more than 200 deep")
     positional: list[Value] = list(args)

@@ -20,8 +20,8 @@ from oarlock_profiler.core.engine.trace import Storage
 from oarlock_profiler.core.interpreter.values import BoundMethod, Class, Context, Function, Instance, Native, Value
 from oarlock_profiler.core.overlays.optimizer_rules import OTHERS, PADDLE, TORCH, Rule, adjusted, state_tensors
 from oarlock_profiler.core.overlays.registry import native_class, register
-from oarlock_profiler.core.overlays.training_notes import notes
-from oarlock_profiler.core.reading import OptimizerInfo
+from oarlock_profiler.core.overlays.training_notes import Batch, notes
+from oarlock_profiler.core.reading import OptimizerInfo, TensorSpec
 
 LIBRARIES = ("torch", "paddle", "transformers", "apex", "deepspeed", "lion_pytorch", "torch_optimizer", "timm", "bitsandbytes")
 
@@ -150,7 +150,7 @@ def _add_group(context: Context, self: OptimizerInstance, param_group: Value) ->
 def _watch_own_step(context: Context, self: OptimizerInstance) -> None:
     """A step that the script defines itself still ends a training step (PyTorch wraps it likewise)."""
     own = self.cls.lookup("step")
-    if not isinstance(own, Function):
+    if own in (TORCH_OPTIMIZER.namespace["step"], PADDLE_OPTIMIZER.namespace["step"]):
         return
     me = weakref.ref(self)
 
@@ -280,7 +280,11 @@ def finish_step(context: Context, self: OptimizerInstance) -> None:
     """End a training step. Of several optimisers in one loop, the one that is furthest counts the steps."""
     self.steps += 1
     found = notes(context)
-    found.trained = found.batch or found.trained
+    if found.batch is not None:
+        found.trained = found.batch
+    elif context.engine.step_inputs:
+        inputs = [TensorSpec(shape, dtype) for shape, dtype in context.engine.step_inputs]
+        found.trained = Batch(inputs[0].shape[0], inputs, None, context.where)
     if found.batches and self.steps > context.engine.trace.steps:
         found.batches_per_step, found.batches = found.batches, 0
     if self.steps > context.engine.trace.steps:

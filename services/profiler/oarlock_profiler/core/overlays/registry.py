@@ -57,6 +57,15 @@ def get(name: str) -> Value:
     return _ENTRIES.get(name, MISSING)
 
 
+def members(package: str) -> dict[str, Value]:
+    """The entries directly below ``package``, by their last name."""
+    if package not in _PREFIXES:
+        return {}
+    prefix = f"{package}."
+    found = {full[len(prefix) :]: value for full, value in _ENTRIES.items() if full.startswith(prefix)}
+    return {name: value for name, value in found.items() if "." not in name}
+
+
 def is_package(name: str) -> bool:
     """Whether some registered name lies below ``name``."""
     return name in _PREFIXES

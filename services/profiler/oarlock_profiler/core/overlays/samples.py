@@ -177,7 +177,9 @@ def specs(value: Value) -> list[TensorSpec]:
     if isinstance(value, TensorMapping):
         value = value.data
     if isinstance(value, dict):
-        return [s for item in value.values() for s in specs(item)]
+        # Labels last: what the model is fed comes first.
+        ordered = sorted(value.items(), key=lambda pair: str(pair[0]).startswith("label"))
+        return [s for _, item in ordered for s in specs(item)]
     if isinstance(value, list | tuple):
         return [s for item in value[:64] for s in specs(item)]
     return []

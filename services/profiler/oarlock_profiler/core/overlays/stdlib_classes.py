@@ -595,6 +595,10 @@ def getfullargspec(m: Any, target: Value) -> Value:
     return made
 
 
+def _yields(value: Value) -> bool:
+    return isinstance(value, Function) and value.closure.code.ready() is not None and bool(value.closure.code.generator)
+
+
 for _name, _test in (
     ("isclass", lambda v: isinstance(v, Class)),
     ("isfunction", lambda v: isinstance(v, Function)),
@@ -602,7 +606,7 @@ for _name, _test in (
     ("ismodule", lambda v: isinstance(v, Module)),
     ("isbuiltin", lambda v: isinstance(v, Native)),
     ("isroutine", lambda v: isinstance(v, (Function, BoundMethod, Native))),
-    ("isgeneratorfunction", lambda v: isinstance(v, Function) and v.generator),
+    ("isgeneratorfunction", _yields),
     ("isabstract", lambda v: False),
     ("iscoroutinefunction", lambda v: False),
 ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,18 +63,17 @@ def note_strategy(context: Context, strategy: str, **details: Any) -> None:
     context.findings.fact("distributed.strategy", strategy, context.where)
 
 
-def fill(reading: Reading, state: dict[str, Any], engine: Any) -> None:
-    """Put what was noted into ``reading`` where it is still silent."""
+def fill(reading: Reading, state: dict[str, Any], engine: Any, loops: Sequence[tuple[Where | None, int | None]]) -> None:
+    """Put what was noted into ``reading`` where it is still silent. ``loops`` are those that trained, inner ones first."""
     found: TrainingNotes = state.get("training") or TrainingNotes()
     batch = found.trained or found.batch
     if batch is not None:
         reading.batch_size = reading.batch_size or batch.size
         reading.inputs = reading.inputs or batch.inputs
-        reading.steps_per_epoch = reading.steps_per_epoch or batch.count
     reading.batch_size = found.batch_size or reading.batch_size
     reading.optimizer = reading.optimizer or found.optimizer
     reading.recompute = reading.recompute or found.recompute
-    reading.epochs = reading.epochs or found.epochs
+    _count_steps(reading, found, [count for _, count in loops], state.get("numpy"))
     reading.accumulation_steps = found.accumulation_steps or max(reading.accumulation_steps, found.batches_per_step)
     reading.flags |= found.flags
     if reading.precision is None:
@@ -90,6 +90,23 @@ def fill(reading: Reading, state: dict[str, Any], engine: Any) -> None:
             reading.inputs = reading.inputs or [TensorSpec(*arrays.inputs)]
             reading.batch_size = reading.batch_size or arrays.inputs[0][0]
             reading.precision = arrays.inputs[1]
+
+
+def _count_steps(reading: Reading, found: TrainingNotes, counts: list[int | None], arrays: Any) -> None:
+    """Steps of an epoch from the loader or the innermost loop, epochs from the loops around it."""
+    if arrays is not None and counts and (counts[0] or 0) <= len(arrays.parameters):
+        counts = counts[1:]  # the loop over the parameters to be updated
+    batch = found.trained
+    if batch is not None and batch.count is not None:
+        reading.steps_per_epoch = batch.count
+        counts = counts[counts.index(batch.count) + 1 :] if batch.count in counts else counts[1:]
+    elif counts:
+        reading.steps_per_epoch, counts = counts[0], counts[1:]
+    if found.epochs is not None:
+        reading.epochs = found.epochs
+    elif counts:
+        # A short loop between the batches and the epochs runs over phases ("train", "val").
+        reading.epochs = counts[1] if len(counts) > 1 and (counts[0] or 0) <= 3 else counts[0]
 
 
 def _widest(engine: Any) -> str | None:

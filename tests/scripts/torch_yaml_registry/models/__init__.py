@@ -1,0 +1,3 @@
+from .mlp import ResidualMLP
+
+__all__ = ['ResidualMLP']
