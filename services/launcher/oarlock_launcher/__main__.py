@@ -49,7 +49,7 @@ def build(bus: Bus, settings: LauncherSettings, devices: Devices | None = None) 
     containers = _containers(settings)
     site = Site(
         settings.site,
-        _runtime(settings, code, devices or ProbedDevices(), containers),
+        _runtime(settings, code, devices or ProbedDevices(time.monotonic), containers),
         SimulatedRuntime(
             SimulationPolicy(settings.simulated_shortest_seconds, settings.simulated_longest_seconds),
             containers,

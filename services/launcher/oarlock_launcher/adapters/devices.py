@@ -3,31 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from oarlock_accelerators import ContainerHandover as VendorHandover
-from oarlock_accelerators import Device, HandoverError, ProcessHandover, find_kind
+from oarlock_accelerators import Device, HandoverError, Inventory, ProcessHandover, find_kind
 from oarlock_accelerators import vendor as vendor_named
 from oarlock_launcher.core.container import Bind, DeviceAccess, GpuRequest, Node
 from oarlock_launcher.core.run import DeviceGrant
 from oarlock_launcher.ports import CannotStart
 
+_PROBE_AGE_SECONDS = 2.0
+"""How old a probe may be when devices are handed over: a start asks more than once, and some tools take a second."""
+
 
 class ProbedDevices:
     """Finds devices by probing just before they are handed over, since an index can shift."""
 
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """``clock``: steady seconds."""
+        self._clock = clock
+        self._known: dict[str, tuple[float, Inventory]] = {}
+        self._turns: dict[str, asyncio.Lock] = {}
+
     async def find(self, vendor: str, uids: Sequence[str]) -> list[Device]:
         """See ``ports.Devices``."""
-        try:
-            inventory = await asyncio.to_thread(vendor_named(vendor).probe)
-        except KeyError as error:
-            raise CannotStart(str(error.args[0])) from error
+        async with self._turns.setdefault(vendor, asyncio.Lock()):
+            inventory = await self._inventory(vendor)
         found = {device.uid: device for device in inventory.devices}
         missing = [uid for uid in uids if uid not in found]
         if missing:
             why = inventory.reason or f"{vendor} shows {', '.join(found) or 'nothing'}"
             raise CannotStart(f"unknown device {', '.join(missing)}: it is not on this node ({why})")
         return [found[uid] for uid in uids]
+
+    async def _inventory(self, vendor: str) -> Inventory:
+        at, inventory = self._known.get(vendor, (float("-inf"), None))
+        if inventory is None or self._clock() - at > _PROBE_AGE_SECONDS:
+            try:
+                inventory = await asyncio.to_thread(vendor_named(vendor).probe)
+            except KeyError as error:
+                raise CannotStart(str(error.args[0])) from error
+            self._known[vendor] = (self._clock(), inventory)
+        return inventory
 
 
 def described(grants: Sequence[DeviceGrant]) -> list[Device]:
