@@ -95,7 +95,7 @@ class Compiler:
         scope = code.scope
         names = {*code.positional, *code.keyword_only, code.vararg, code.kwarg}
         code.generator = scope.yields
-        code.parameter_cells = tuple(n for n in names if n in scope.cells)  # type: ignore[misc]
+        code.parameter_cells = tuple(n for n in names if n in scope.cells)
         code.own_cells = tuple(n for n in scope.cells if n not in names)
         return self.function_body(node, scope)
 

@@ -50,6 +50,15 @@ class Guard:
         return False
 
 
+class Border(Guard):
+    """Where a library's module begins: what the reader does not know inside it is no error of those who import it."""
+
+    __slots__ = ()
+
+    def __init__(self, machine: Machine, frame: Frame) -> None:
+        super().__init__(machine, frame, [])
+
+
 class Handler:
     """One ``except`` clause, compiled."""
 

@@ -15,6 +15,7 @@ from oarlock_profiler.core.interpreter.compiler import Compiler
 from oarlock_profiler.core.interpreter.descriptors import Property
 from oarlock_profiler.core.interpreter.errors import EXCEPTIONS, Raised
 from oarlock_profiler.core.interpreter.frames import Frame
+from oarlock_profiler.core.interpreter.guarded import Border
 from oarlock_profiler.core.interpreter.mangling import mangle
 from oarlock_profiler.core.interpreter.source_text import decode
 from oarlock_profiler.core.interpreter.values import MISSING, Module, Unknown, Value
@@ -75,8 +76,8 @@ class Importer:
             return self._from_bundle(name, path)
         top = name.partition(".")[0]
         load(top)
-        if source_is_preferred(name) and not registry.is_package(name) and name not in self._missing:
-            found = self._from_library(name)
+        if source_is_preferred(name) and name not in self._missing:
+            found = self._from_library(name, written=not registry.is_package(name))
             if found is not MISSING:
                 return found
         value = registry.resolve(name)
@@ -117,9 +118,10 @@ class Importer:
         top = name.partition(".")[0]
         if top in sys.stdlib_module_names:
             return Unknown(f"{name} is not modelled", m.where, "library", name=name)
-        if m.caught(EXCEPTIONS["ImportError"]):
-            m.fail("ModuleNotFoundError", f"No module named '{name}'")
-        if self.known_library(top):
+        known = self.known_library(top)
+        if m.caught(EXCEPTIONS["ImportError"], explicit=not known):
+            m.fail("ModuleNotFoundError", f"No module named '{name}'", explicit=not known)
+        if known:
             return Unknown(f"{name} is not known to the reader", m.where, "library", name=name)
         if name not in self.modules:
             m.findings.gap(f"module {name}", m.where, "not in the bundle, not on the library path, not a known library")
@@ -159,15 +161,19 @@ class Importer:
         data = self.machine.sources.read(path)
         return self._absent(name) if data is None else self.run(name, path, data)
 
-    def _from_library(self, name: str, alias: str | None = None) -> Value:
+    def _from_library(self, name: str, alias: str | None = None, *, written: bool = True) -> Value:
+        """A module from the library path, else (``written``) from the texts of our own; ``MISSING`` when there is neither."""
         key = alias or name
         if key in self.modules:
             return self.modules[key]
         if name in self._missing:
             return MISSING
-        found = self.machine.sources.library(name) or library.source(name)
+        found = self.machine.sources.library(name) if source_is_preferred(name) else None
+        if found is None and written:
+            found = library.source(name)
         if found is None:
-            self._missing.add(name)
+            if written:
+                self._missing.add(name)
             return MISSING
         path, data = found
         return self.run(name, path, data, library=True, key=key)
@@ -226,15 +232,24 @@ class Importer:
         frame = Frame(attrs, {}, module)
         if not m.enter(frame):
             return m.unknown("imports nested too deeply")
+        guards = len(m.guards)
+        if library:
+            m.guards.append(Border(m, frame))
         try:
             for statement in statements:
                 statement(frame)
         except Raised as raised:
-            if main or not library:
+            del m.guards[guards:]
+            if main or not library or m.caught(raised.value.cls, explicit=True):
+                self.modules.pop(key or name, None)
                 raise
             m.findings.gap(f"module {name}", m.where, f"its source raises {m.describe(raised.value)}")
         finally:
+            del m.guards[guards:]
             m.frames.pop()
+        if library:
+            # what the table says of a library's names is worth more than their source
+            attrs.update(registry.members(name))
         return self.modules[key or name]
 
     # -- names ---------------------------------------------------------------------------------------------------

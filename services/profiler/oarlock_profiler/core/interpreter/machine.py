@@ -18,7 +18,7 @@ from oarlock_profiler.core.interpreter.descriptors import Super, TypeForm
 from oarlock_profiler.core.interpreter.errors import EXCEPTIONS, OBJECT, Raised, class_of_host, exception
 from oarlock_profiler.core.interpreter.formatting import text
 from oarlock_profiler.core.interpreter.frames import Closure, Frame
-from oarlock_profiler.core.interpreter.guarded import Guard
+from oarlock_profiler.core.interpreter.guarded import Border, Guard
 from oarlock_profiler.core.interpreter.importer import Importer
 from oarlock_profiler.core.interpreter.values import (
     MISSING,
@@ -284,9 +284,14 @@ class Machine:
 
     # -- errors --------------------------------------------------------------------------------------------------
 
-    def caught(self, cls: Class) -> bool:
-        """Whether the script itself would handle an implicit error of ``cls`` raised now."""
+    def caught(self, cls: Class, *, explicit: bool = False) -> bool:
+        """Whether the script itself would handle an implicit error of ``cls`` raised now.
+
+        ``explicit``: an error that would happen in truth too, such as one that the source raises by its own words.
+        """
         for guard in reversed(self.guards):
+            if type(guard) is Border and not explicit:
+                return False
             answer = guard.catches(cls)
             if answer is True:
                 return True
@@ -294,9 +299,9 @@ class Machine:
                 cls = answer
         return False
 
-    def fail(self, kind: str, message: str) -> Value:
+    def fail(self, kind: str, message: str, *, explicit: bool = False) -> Value:
         """An operation failed: raise it in the script if a handler takes it, else give an unknown."""
-        if self.caught(EXCEPTIONS[kind]):
+        if self.caught(EXCEPTIONS[kind], explicit=explicit):
             raise Raised(exception(kind, message), implicit=True)
         return self.unknown(f"{kind}: {message}")
 
@@ -319,7 +324,7 @@ class Machine:
             error = self.call(error)
         if isinstance(error, Unknown) or not isinstance(error, Instance):
             error = Instance(EXCEPTIONS["Exception"], {"args": ()})
-        if frame.module.library and not self.caught(error.cls):
+        if frame.module.library and not self.caught(error.cls, explicit=True):
             frame.ret = self.unknown(f"library code raises {self.describe(error)}")
             return 3
         self._last = self.where
