@@ -48,6 +48,7 @@ class ShapeView:
 
     `fitting`: devices of the row that admit the shape (0 where the row is ruled out). `score`: INFEASIBLE where the
     row alone cannot take the shape. `slot`: the device that a sharing shape would get there.
+    `weighed`: the scores that the last choice was made by.
     """
 
     def __init__(self, shape: Shape, policy: PlacementPolicy, settings: PolicySettings) -> None:
@@ -62,6 +63,7 @@ class ShapeView:
         self.fitting: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self.score: NDArray[np.float64] = np.zeros(0)
         self.slot: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+        self.weighed = self.score
 
     def refresh(self, fleet: FleetTable) -> None:
         """Bring the view up to date with the fleet and the policy."""
@@ -102,7 +104,7 @@ class ShapeView:
 
     def best(self, fleet: FleetTable, excluded: Rows | None = None) -> int | None:
         """The row that the policy prefers, ties to the first; `None` when no single row can take the shape."""
-        score = self.policy.weigh(fleet, self.shape, self.score)
+        score = self.weighed = self.policy.weigh(fleet, self.shape, self.score)
         if excluded is not None and len(excluded):
             score = score.copy()
             score[excluded] = INFEASIBLE

@@ -139,7 +139,7 @@ def describe(
     fleet, view, shape = state.fleet, chosen.view, chosen.shape
     row = chosen.picks[0][0]
     name, note = resolve(record.demand.algorithm, state.settings)
-    scores = view.policy.weigh(fleet, shape, view.score)
+    scores = view.weighed
     limit = state.settings.explain_limit
     node_scores: tuple[tuple[str, float], ...] = ()
     candidates: tuple[Candidate, ...] = ()

@@ -1,18 +1,38 @@
-"""Ours: fragmentation gradient descent with the demand mix learned online."""
+"""Ours: fragmentation, stranded devices and scarce kinds, all learned online.
+
+score = ⌊(ΔF + w · Δstranded − a · r_k · milli) / quantum⌋, then the fewest device milli and processors left.
+
+ΔF is the published fragmentation gradient, for the demand mix seen so far. `stranded` are idle devices that their
+node's free processors could not feed: a shadow price of processors, high where a node is short of them. r_k, the
+scarcity of a kind, is the demand that names it (or a set with it) per capacity of that kind: what others could only find
+there is given to those who could go elsewhere last.
+"""
 # ruff: noqa: ARG002 - one signature for all, whatever each needs of it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
+from oarlock_matcher.core.able_models import able_models
+from oarlock_matcher.core.devices import WHOLE_MILLI
 from oarlock_matcher.core.filters.base import Mask
 from oarlock_matcher.core.fleet import FleetTable, Rows
-from oarlock_matcher.core.matching_models import able_models
 from oarlock_matcher.core.policies.base import BasePolicy, Scores, Slots
-from oarlock_matcher.core.policies.demand_mix import DemandMix
-from oarlock_matcher.core.policies.fragmentation_measure import FragmentationMeasure
-from oarlock_matcher.core.policies.heuristics import free_cpu
+from oarlock_matcher.core.policies.demand_mix import DemandMix, MixTable
+from oarlock_matcher.core.policies.fragmentation_field import Floats, FragmentationField, best_of, free_cpu_milli
 from oarlock_matcher.core.shapes import Shape
+
+STRANDING_WEIGHT = 0.7
+SCARCITY_WEIGHT = 0.5
+QUANTUM_MILLI = 40.0
+"""Differences below this do not decide; what is left on the row does. (Finer and coarser were tried; see
+`benchmarks/placement`.)"""
+TIE_PER_DEVICE_MILLI = 1e-5
+TIE_PER_CPU_MILLI = 1e-8
+TIE_PER_SLOT_MILLI = 1e-7
+COVERAGE = 0.995
 
 
 class FragmentationAwarePolicy(BasePolicy):
@@ -22,63 +42,71 @@ class FragmentationAwarePolicy(BasePolicy):
 
     def __init__(self, mix: DemandMix | None = None) -> None:
         super().__init__()
-        self._mix = DemandMix() if mix is None else mix
-        self._measure = FragmentationMeasure(self._mix.table(), 0)
+        self._mix = DemandMix(coverage=COVERAGE) if mix is None else mix
         self._models = -1
         self._next_refresh = 1
+        self._field = FragmentationField(self._mix.table(), 0)
+        self._scarcity: Floats = np.zeros(0)
 
     def arrived(self, fleet: FleetTable, shape: Shape, now: float) -> None:
-        able = able_models(fleet, shape)
-        self._mix.note((shape.cpu_milli, shape.count, shape.milli if shape.count else 0, able))
-        if self._mix.arrivals >= self._next_refresh or self._models != len(fleet.models):
+        self._mix.note((shape.cpu_milli, shape.count, shape.milli if shape.count else 0, able_models(fleet, shape)))
+        if self._mix.arrivals >= self._next_refresh:
             self._next_refresh = max(self._mix.arrivals + 16, int(1.5 * self._mix.arrivals))
             self._relearn(fleet)
 
     def _relearn(self, fleet: FleetTable) -> None:
+        table = self._mix.table()
         self._models = len(fleet.models)
-        self._measure = FragmentationMeasure(self._mix.table(), self._models)
+        self._field = FragmentationField(table, self._models, STRANDING_WEIGHT)
+        self._scarcity = kind_scarcity(table, capacity_by_model(fleet))
         self.epoch += 1
 
     def score(self, fleet: FleetTable, shape: Shape, rows: Rows, fits: Mask) -> tuple[Scores, Slots]:
         if self._models != len(fleet.models):
             self._relearn(fleet)
-        return fragmentation_scores(self._measure, fleet, shape, rows, fits)
+        asked = shape.count * shape.milli
+        if shape.count == 0 or shape.whole:
+            gain = self._field.gain_whole(fleet, shape, rows)
+            return self._graded(fleet, shape, rows, gain, asked), fits.argmax(axis=1)
+        gain, which, slots = self._field.gain_shared(fleet, shape, rows, fits)
+        at = rows[which]
+        scores = self._graded(fleet, shape, at, gain, asked) - TIE_PER_SLOT_MILLI * fleet.milli_free[at, slots]
+        return best_of(scores, which, slots, len(rows))
+
+    def _graded(self, fleet: FleetTable, shape: Shape, rows: Rows, gain: Floats, asked: int) -> Floats:
+        price = SCARCITY_WEIGHT * asked * self._scarcity[fleet.row_model[rows]]
+        left = self._field.total_free(rows) - asked
+        cpu_left = free_cpu_milli(fleet, rows) - shape.cpu_milli
+        scores: Floats = np.floor((gain - price) / QUANTUM_MILLI)
+        return scores - TIE_PER_DEVICE_MILLI * left - TIE_PER_CPU_MILLI * np.minimum(cpu_left, 10**7)
+
+    def parts(self, fleet: FleetTable, shape: Shape, row: int) -> Mapping[str, float]:
+        model = int(fleet.row_model[row])
+        asked = shape.count * shape.milli
+        scarcity = float(self._scarcity[model]) if model < len(self._scarcity) else 0.0
+        return {"scarcity_price": -SCARCITY_WEIGHT * asked * scarcity, "quantum": QUANTUM_MILLI}
 
 
-def fragmentation_scores(
-    measure: FragmentationMeasure, fleet: FleetTable, shape: Shape, rows: Rows, fits: Mask
-) -> tuple[Scores, Slots]:
-    """⌊100 · sigmoid((F before − F after) / 1000)⌋ and the device that gives it."""
-    free = fleet.milli_free[rows]
-    cpu = free_cpu(fleet, rows).astype(np.int64)
-    model = fleet.row_model[rows]
-    before = measure.of(free, cpu, model)
-    if shape.count == 0 or shape.whole:
-        after = free.copy()
-        if shape.count:
-            taken = fits & (fits.cumsum(axis=1) <= shape.count)
-            after[taken] = 0
-        gain = before - measure.of(after, cpu - shape.cpu_milli, model)
-        return coarse(gain), fits.argmax(axis=1)
-    # One state for each different leftover among a row's fitting devices: equal devices are interchangeable.
-    order = np.argsort(np.where(fits, free, -1), axis=1, kind="stable")
-    ranked = np.take_along_axis(np.where(fits, free, -1), order, axis=1)
-    first = ranked >= 0
-    first[:, 1:] &= ranked[:, 1:] != ranked[:, :-1]
-    which, at = np.nonzero(first)
-    slots = order[which, at]
-    after = free[which]
-    after[np.arange(len(which)), slots] -= shape.milli
-    gain = before[which] - measure.of(after, cpu[which] - shape.cpu_milli, model[which])
-    scores = coarse(gain)
-    best = np.full(len(rows), -np.inf)
-    np.maximum.at(best, which, scores)
-    winners = np.flatnonzero(scores == best[which])
-    chosen = np.full(len(rows), fleet.slots, dtype=np.intp)
-    np.minimum.at(chosen, which[winners], slots[winners])
-    return best, chosen
+def capacity_by_model(fleet: FleetTable) -> Floats:
+    """Device milli of each model in the fleet, leased or not."""
+    present = fleet.present.sum(axis=1) * float(WHOLE_MILLI)
+    capacity: Floats = np.bincount(fleet.row_model, present, len(fleet.models)).astype(np.float64)
+    return capacity
 
 
-def coarse(gain: Scores) -> Scores:
-    """The published whole-number score. Its coarseness matters: near ties go to the first row, which packs."""
-    return np.floor(100.0 / (1.0 + np.exp(-gain / 1000.0)))
+def kind_scarcity(mix: MixTable, capacity: Floats) -> Floats:
+    """For each model: share of the demand that is bound to it ÷ its share of the fleet. Demand bound to a set of models
+    counts for each of them by its capacity; demand that can go anywhere makes nothing scarce."""
+    scarcity = np.zeros(len(capacity))
+    asked = mix.share * mix.count * mix.milli
+    total = float(asked.sum())
+    if total <= 0:
+        return scarcity
+    for able, amount in zip(mix.models, asked, strict=True):
+        if able is None:
+            continue
+        numbers = [m for m in able if m < len(capacity)]
+        home = float(capacity[numbers].sum())
+        if home > 0:
+            scarcity[numbers] += amount / total * float(capacity.sum()) / home
+    return scarcity

@@ -5,13 +5,14 @@ too."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from oarlock_matcher.core.devices import WHOLE_MILLI
 from oarlock_matcher.core.filters.base import Mask
 from oarlock_matcher.core.fleet import UNLIMITED, FleetTable, Rows
-from oarlock_matcher.core.policies.base import BasePolicy, Scores, Slots, fullest_slot
+from oarlock_matcher.core.policies.base import INFEASIBLE, BasePolicy, Scores, Slots, fullest_slot
 from oarlock_matcher.core.shapes import Shape
 
 LARGEST_NODE_CPU_MILLI = 128_000.0
@@ -26,6 +27,75 @@ class FirstFitPolicy(BasePolicy):
 
     def score(self, fleet: FleetTable, shape: Shape, rows: Rows, fits: Mask) -> tuple[Scores, Slots]:
         return np.zeros(len(rows)), fits.argmax(axis=1)
+
+
+class RandomPolicy(BasePolicy):
+    """Any row that fits, and any device of it, each with the same chance. `draw(n)` gives n numbers in 0..1."""
+
+    name = "random"
+
+    def __init__(self, draw: Callable[[int], Scores]) -> None:
+        super().__init__()
+        self._draw = draw
+
+    def score(self, fleet: FleetTable, shape: Shape, rows: Rows, fits: Mask) -> tuple[Scores, Slots]:
+        drawn = self._draw(fits.size).reshape(fits.shape)
+        return np.zeros(len(rows)), np.where(fits, drawn, -1.0).argmax(axis=1)
+
+    def weigh(self, fleet: FleetTable, shape: Shape, scores: Scores) -> Scores:
+        return np.where(scores > INFEASIBLE, self._draw(len(scores)), INFEASIBLE)
+
+
+class PackingPolicy(BasePolicy):
+    """A device already shared first, then nodes in use, then empty ones; among them those with fewer idle devices."""
+
+    name = "packing"
+
+    def score(self, fleet: FleetTable, shape: Shape, rows: Rows, fits: Mask) -> tuple[Scores, Slots]:
+        slots = fullest_slot(fleet, rows, fits)
+        if shape.count == 0:
+            return np.zeros(len(rows)), slots
+        idle = fleet.idle[rows].sum(axis=1)
+        in_use = idle < fleet.present[rows].sum(axis=1)
+        scores = np.where(in_use, 50.0, 20.0) - idle
+        if not shape.whole:
+            scores[fleet.milli_free[rows, slots] < WHOLE_MILLI] = 100.0
+        return scores, slots
+
+
+class ClusteringPolicy(BasePolicy):
+    """Nodes that run tasks of the same class only (a share, or the same number of devices), then nodes that run some,
+    then other nodes in use, then empty ones; among them those with fewer idle devices."""
+
+    name = "clustering"
+
+    def score(self, fleet: FleetTable, shape: Shape, rows: Rows, fits: Mask) -> tuple[Scores, Slots]:
+        slots = fullest_slot(fleet, rows, fits)
+        if shape.count == 0:
+            return np.zeros(len(rows)), slots
+        mine = (shape.count, shape.whole)
+        idle = fleet.idle[rows].sum(axis=1)
+        scores = np.empty(len(rows))
+        for i, row in enumerate(rows.tolist()):
+            classes = _classes(fleet, row)
+            scores[i] = (100.0 if classes == {mine} else 80.0 if mine in classes else 50.0 if classes else 20.0) - idle[
+                i
+            ]
+        return scores, slots
+
+
+def _classes(fleet: FleetTable, row: int) -> set[tuple[int, bool]]:
+    """The classes of tasks that run on the row's node: (devices, whole), (0, False) for those without devices."""
+    devices: dict[tuple[str, int], tuple[int, bool]] = {}
+    for uid in fleet.uids[row]:
+        if uid is not None:
+            for holder, share in fleet.holders.get(uid, {}).items():
+                count, _ = devices.get(holder, (0, False))
+                devices[holder] = (count + 1, share.milli >= WHOLE_MILLI)
+    found = set(devices.values())
+    if len(fleet.node_holders.get(fleet.node_name(row), {})) > len(devices):
+        found.add((0, False))
+    return found
 
 
 class BestFitPolicy(BasePolicy):

@@ -1,16 +1,28 @@
-"""Policies by name."""
+"""Policies by name. `random` is not here: it needs a source of chance, which whoever wants it passes in."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from oarlock_matcher.core.policies.base import PlacementPolicy
-from oarlock_matcher.core.policies.heuristics import BestFitPolicy, DotProductPolicy, FirstFitPolicy
+from oarlock_matcher.core.policies.fgd import FgdPolicy
+from oarlock_matcher.core.policies.fragmentation import FragmentationAwarePolicy
+from oarlock_matcher.core.policies.heuristics import (
+    BestFitPolicy,
+    ClusteringPolicy,
+    DotProductPolicy,
+    FirstFitPolicy,
+    PackingPolicy,
+)
 from oarlock_matcher.core.policies.weighted import RuleBasedPolicy
 from oarlock_matcher.core.policy_settings import DEFAULT_POLICY, PolicySettings
 
 BUILDERS: dict[str, Callable[[PolicySettings], PlacementPolicy]] = {
     "rule_based": lambda settings: RuleBasedPolicy(settings.weights),
+    "fragmentation_aware": lambda _: FragmentationAwarePolicy(),
+    "fgd": lambda _: FgdPolicy(),
+    "packing": lambda _: PackingPolicy(),
+    "clustering": lambda _: ClusteringPolicy(),
     "first_fit": lambda _: FirstFitPolicy(),
     "best_fit": lambda _: BestFitPolicy(),
     "dot_product": lambda _: DotProductPolicy(),

@@ -22,6 +22,8 @@ from oarlock_matcher.core.policies.fragmentation import FragmentationAwarePolicy
 from oarlock_matcher.core.policy_settings import PolicySettings, Weights
 from oarlock_matcher.core.shapes import Shape
 
+PACKING_SCALE = 25.0
+"""Quanta of packing score (40 milli each) that make one whole device."""
 FAST_LINKS = frozenset({"nvlink", "hccs"})
 
 
@@ -121,8 +123,9 @@ class RuleBasedPolicy(BasePolicy):
 
 
 def squash(packing: Scores) -> Scores:
-    """Packing scores (any range) into 0..1, keeping their order."""
-    return 0.5 + 0.5 * packing / (1.0 + np.abs(packing))
+    """Packing scores (any range) into 0..1, keeping their order; a quarter of a device more or less moves by ~0.1."""
+    scaled = packing / PACKING_SCALE
+    return 0.5 + 0.5 * scaled / (1.0 + np.abs(scaled))
 
 
 def site_idle_share(fleet: FleetTable) -> dict[str, float]:
