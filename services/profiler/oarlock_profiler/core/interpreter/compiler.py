@@ -21,8 +21,9 @@ _EXPRESSIONS = {**expressions.COMPILERS, ast.Call: call_sites.call}
 class Compiler:
     """Compiles the nodes of one tree for ``machine``."""
 
-    def __init__(self, machine: Machine, tree: ast.Module) -> None:
+    def __init__(self, machine: Machine, tree: ast.Module, *, library: bool = False) -> None:
         self.machine = machine
+        self.library = library
         self._analysis = Analysis()
         self.scopes = self._analysis.run(tree)
         self._codes: dict[ast.AST, Code] = {}

@@ -161,6 +161,8 @@ def get(m: Any, self: Any, key: Value, default: Value = None) -> Value:
     if isinstance(key, Unknown):
         return operators.getitem(m, dict(self), key)
     found = _lookup(m, self, key)
+    if found is MISSING and m.completed(key):
+        found = _lookup(m, self, key)
     return default if found is MISSING else found
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from oarlock_profiler.core.interpreter import operators
 from oarlock_profiler.core.interpreter.formatting import format_value, join_parts
 from oarlock_profiler.core.interpreter.frames import Cell, Closure, Code, Frame, Run
+from oarlock_profiler.core.interpreter.lazy_library import Lazy
 from oarlock_profiler.core.interpreter.scope import Scope
 from oarlock_profiler.core.interpreter.values import MISSING, Function, Unknown, Value
 
@@ -48,6 +49,18 @@ def load(c: Compiler, name: str, scope: Scope) -> Run:
         except KeyError:
             return m.fail("NameError", f"name '{name}' is not defined")
 
+    def from_library(f: Frame) -> Value:
+        found = f.globals
+        value = found.get(name, MISSING)
+        if type(value) is Lazy:
+            return m.importer.lazy.wake(value, found, name)
+        if value is not MISSING:
+            return value
+        value = builtins.get(name, MISSING)
+        if value is MISSING:
+            value = m.importer.lazy.search(f.module, name)
+        return m.fail("NameError", f"name '{name}' is not defined") if value is MISSING else value
+
     def from_cell(f: Frame) -> Value:
         value = f.cells[name].value
         if value is MISSING:
@@ -60,6 +73,8 @@ def load(c: Compiler, name: str, scope: Scope) -> Run:
         except KeyError:
             return m.fail("UnboundLocalError", f"local variable '{name}' has no value yet")
 
+    if c.library:
+        from_globals = from_library
     if scope.kind == "module" or name in scope.declared_global:
         return from_globals
     if scope.kind == "class":

@@ -16,6 +16,7 @@ from oarlock_profiler.core.interpreter.descriptors import Property
 from oarlock_profiler.core.interpreter.errors import EXCEPTIONS, Raised
 from oarlock_profiler.core.interpreter.frames import Frame
 from oarlock_profiler.core.interpreter.guarded import Border
+from oarlock_profiler.core.interpreter.lazy_library import Lazy, LazyLibrary, open_type_checking
 from oarlock_profiler.core.interpreter.mangling import mangle
 from oarlock_profiler.core.interpreter.source_text import decode
 from oarlock_profiler.core.interpreter.values import MISSING, Module, Unknown, Value
@@ -33,6 +34,8 @@ class Importer:
         self.modules: dict[str, Value] = {}
         self.base_roots: list[str] = [""]
         self._missing: set[str] = set()
+        self._texts: dict[tuple[str, bool], tuple[str, bytes] | None] = {}
+        self.lazy = LazyLibrary(self)
 
     @property
     def roots(self) -> list[str]:
@@ -61,7 +64,7 @@ class Importer:
             outer = self.load(parent)
             if name in self.modules:
                 return self.modules[name]
-            if isinstance(outer, Module) and last in outer.attrs and not self._in_bundle(name):
+            if isinstance(outer, Module) and type(outer.attrs.get(last, MISSING)) is Module and not self._in_bundle(name):
                 return outer.attrs[last]
         module = self._find(name)
         if parent and not isinstance(module, Unknown):
@@ -168,15 +171,26 @@ class Importer:
             return self.modules[key]
         if name in self._missing:
             return MISSING
-        found = self.machine.sources.library(name) if source_is_preferred(name) else None
-        if found is None and written:
-            found = library.source(name)
+        found = self._library(name, written)
         if found is None:
             if written:
                 self._missing.add(name)
             return MISSING
         path, data = found
         return self.run(name, path, data, library=True, key=key)
+
+    def _library(self, name: str, written: bool = True) -> tuple[str, bytes] | None:
+        """A library module's source: from the library path, else (``written``) from the texts of our own."""
+        key = (name, written)
+        if key not in self._texts:
+            found = self.machine.sources.library(name) if source_is_preferred(name) else None
+            self._texts[key] = library.source(name) if found is None and written else found
+        return self._texts[key]
+
+    def library_text(self, name: str) -> bytes | None:
+        """The text of a library module."""
+        found = self._library(name)
+        return found[1] if found is not None else None
 
     def parse(self, path: str, data: bytes) -> ast.Module | Unknown:
         """Source to tree; a fault is a placed gap and an unknown."""
@@ -222,8 +236,10 @@ class Importer:
         if main:
             self.modules["__main__"] = module
         m.step_into(path, 1, f"module {name}")
+        if is_package and b"_LazyModule" in data:
+            open_type_checking(tree)
         try:
-            compiler = Compiler(m, tree)
+            compiler = Compiler(m, tree, library=library)
             statements = compiler.module(tree)
         except RecursionError:
             failed = m.gap_at(path, 1, "the source is nested too deeply to read")
@@ -263,7 +279,12 @@ class Importer:
         """An attribute of a module, or ``MISSING``."""
         attrs = module.attrs
         if name in attrs:
-            return attrs[name]
+            value = attrs[name]
+            return self.lazy.wake(value, attrs, name) if type(value) is Lazy else value
+        if module.library:
+            value = self.lazy.search(module, name)
+            if value is not MISSING:
+                return value
         if module.resolve is not None:
             value = module.resolve(name)
             if type(value) is Property:
@@ -299,7 +320,8 @@ class Importer:
             return self.load(full)
         return m.fail("AttributeError", f"module '{module.name}' has no attribute '{name}'")
 
-    def _absolute(self, source: str, level: int, frame: Frame) -> str:
+    def absolute(self, source: str, level: int, frame: Frame) -> str:
+        """The full name of a module as an import statement of ``frame`` means it."""
         if not level:
             return source
         package = frame.globals.get("__package__") or ""
@@ -309,10 +331,24 @@ class Importer:
 
     def member(self, source: str, level: int, name: str, frame: Frame) -> Value:
         """``from source import name``."""
-        m = self.machine
-        full = self._absolute(source, level, frame)
+        full = self.absolute(source, level, frame)
         if not full:
             return self.load(name)
+        return self.member_of(full, name)
+
+    def is_lazy(self, full: str, frame: Frame) -> bool:
+        """Whether importing ``full`` may wait: at the top of library source, for library source not yet loaded."""
+        if not frame.module.library or frame.code is not None or full in self.modules:
+            return False
+        if any(guard.frame is frame and guard.handlers for guard in self.machine.guards):
+            return False
+        top = full.partition(".")[0]
+        load(top)
+        return not registry.is_package(full) and not registry.known(full) and self._library(full) is not None
+
+    def member_of(self, full: str, name: str) -> Value:
+        """``from full import name``, absolute."""
+        m = self.machine
         module = self.load(full)
         if isinstance(module, Unknown):
             if module.name and not module.hint == "module":
@@ -335,10 +371,15 @@ class Importer:
     def star(self, source: str, level: int, frame: Frame) -> dict[str, Value]:
         """``from source import *``."""
         m = self.machine
-        full = self._absolute(source, level, frame)
+        full = self.absolute(source, level, frame)
+        if self.is_lazy(full, frame):
+            self.lazy.add_star(frame.module.name, full)
+            return {}
         module = self.load(full)
         if not isinstance(module, Module):
             return {}
+        if full in self.lazy.stars and frame.module.library:
+            self.lazy.add_star(frame.module.name, full)
         listed = module.attrs.get("__all__")
         if isinstance(listed, (list, tuple)):
             names = [n for n in listed if isinstance(n, str)]

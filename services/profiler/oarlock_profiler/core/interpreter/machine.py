@@ -482,6 +482,10 @@ class Machine:
         with self.quiet():
             return run(Frame({}, {}, function.module))
 
+    def completed(self, key: Value) -> bool:
+        """A lookup failed in library code: whether loading what it has not read yet may have filled the table."""
+        return bool(self.frames) and self.frames[-1].module.library and self.importer.lazy.complete(key)
+
     def step_into(self, path: str, line: int, what: str) -> None:
         """Note the reader's path (bounded)."""
         if len(self.path) < self.budget.limits.path:

@@ -359,7 +359,7 @@ def contains(m: Machine, container: Value, item: Value) -> Value:
         return False if not _host_len(container) else Unknown(item.why, item.where, "bool", name=item.name)
     if isinstance(container, (str, bytes, range, dict, set, frozenset)) or _is_view(container):
         try:
-            return item in container
+            return item in container or (isinstance(container, (dict, set)) and m.completed(item) and item in container)
         except TypeError as error:
             return m.fail_host(error)
     doubt: Unknown | None = None
@@ -415,6 +415,8 @@ def getitem(m: Machine, target: Value, key: Value) -> Value:
     try:
         return target[key]
     except Exception as error:
+        if isinstance(error, KeyError) and m.completed(key) and key in target:
+            return target[key]
         missing = getattr(type(target), "__missing__", None)
         if missing is None and isinstance(target, Instance) and isinstance(error, KeyError):
             hook = target.cls.lookup("__missing__")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from oarlock_profiler.core.interpreter import classes, guarded, loops, operators, patterns
 from oarlock_profiler.core.interpreter.expressions import function
 from oarlock_profiler.core.interpreter.frames import BREAK, CONTINUE, RETURN, Cell, Frame, Run
+from oarlock_profiler.core.interpreter.lazy_library import Lazy
 from oarlock_profiler.core.interpreter.scope import Scope
 from oarlock_profiler.core.interpreter.targets import delete, store_name
 from oarlock_profiler.core.interpreter.values import Value
@@ -207,6 +208,9 @@ def import_(c: Compiler, node: ast.Import, scope: Scope) -> Run:
         f.line = line
         m.spend()
         for name, alias, store in names:
+            if m.importer.is_lazy(name, f):
+                store(f, Lazy(name, None, alias))
+                continue
             module = m.importer.load(name)
             store(f, module if alias else m.importer.top(name, module))
         return 0
@@ -225,9 +229,13 @@ def importfrom(c: Compiler, node: ast.ImportFrom, scope: Scope) -> Run:
     def run(f: Frame) -> Value:
         f.line = line
         m.spend()
+        full = m.importer.absolute(source, level, f)
+        waits = m.importer.is_lazy(full, f)
         for name, store in names:
             if store is None:
                 f.vars.update(m.importer.star(source, level, f))
+            elif waits:
+                store(f, Lazy(full, name))
             else:
                 store(f, m.importer.member(source, level, name, f))
         return 0
