@@ -1,16 +1,24 @@
 """Automatic mixed precision: autocast contexts, loss scalers, and PaddlePaddle's ``decorate``."""
 
-# ruff: noqa: ARG001 - the signatures are the frameworks' own
-
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from oarlock_profiler.core.engine.autocast import Autocast, paddle_autocast, torch_autocast
 from oarlock_profiler.core.engine.dtypes import canonical, is_floating
 from oarlock_profiler.core.engine.modules import LayerInstance
 from oarlock_profiler.core.engine.tensor import Tensor
-from oarlock_profiler.core.interpreter.values import BoundMethod, Class, Context, Function, Instance, Native, Unknown, Value
+from oarlock_profiler.core.interpreter.values import (
+    BoundMethod,
+    Class,
+    Context,
+    Function,
+    Instance,
+    Native,
+    Unknown,
+    Value,
+)
 from oarlock_profiler.core.overlays.optimizers import OptimizerInstance
 from oarlock_profiler.core.overlays.registry import entry, native_class, register
 from oarlock_profiler.core.overlays.training_notes import notes
@@ -65,11 +73,20 @@ def _decorates(context: Context, self: AutocastInstance, function: Value) -> Val
     return function
 
 
-def _torch_init(context: Context, self: AutocastInstance, device_type: Value = "cuda", dtype: Value = None, enabled: Value = True, cache_enabled: Value = True) -> None:  # fmt: skip
+def _torch_init(
+    context: Context,
+    self: AutocastInstance,
+    device_type: Value = "cuda",
+    dtype: Value = None,
+    enabled: Value = True,
+    cache_enabled: Value = True,
+) -> None:
     _torch(context, self, device_type, dtype, enabled, cache_enabled)
 
 
-def _torch_cuda_init(context: Context, self: AutocastInstance, enabled: Value = True, dtype: Value = None, cache_enabled: Value = True) -> None:  # fmt: skip
+def _torch_cuda_init(
+    context: Context, self: AutocastInstance, enabled: Value = True, dtype: Value = None, cache_enabled: Value = True
+) -> None:
     _torch(context, self, "cuda", dtype, enabled, cache_enabled)
 
 
@@ -97,13 +114,24 @@ def _paddle_init(
     self.entry = paddle_autocast(dtype_of(dtype, "float16"), level.upper(), white, black)
 
 
-_SHARED = {"__enter__": _enter, "__exit__": _exit, "__call__": _decorates}
-for _name in ("torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast", "torch.cpu.amp.autocast"):
-    register(_name, native_class("torch.autocast", make=AutocastInstance, __init__=_torch_init, **_SHARED))  # type: ignore[arg-type]
-for _name in ("torch.cuda.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"):
-    register(_name, native_class("torch.cuda.amp.autocast", make=AutocastInstance, __init__=_torch_cuda_init, **_SHARED))  # type: ignore[arg-type]
-for _name in ("paddle.amp.auto_cast", "paddle.amp.amp_guard", "paddle.amp.autocast", "paddle.fluid.dygraph.amp_guard", "paddle.static.amp.fp16_guard"):  # fmt: skip
-    register(_name, native_class("paddle.amp.auto_cast", make=AutocastInstance, __init__=_paddle_init, **_SHARED))  # type: ignore[arg-type]
+_SHARED: dict[str, Any] = {"__enter__": _enter, "__exit__": _exit, "__call__": _decorates}
+for _qualname, _init, _publics in (
+    (
+        "torch.autocast", _torch_init,
+        ("torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast", "torch.cpu.amp.autocast"),
+    ),
+    (
+        "torch.cuda.amp.autocast", _torch_cuda_init,
+        ("torch.cuda.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"),
+    ),
+    (
+        "paddle.amp.auto_cast", _paddle_init,
+        ("paddle.amp.auto_cast", "paddle.amp.amp_guard", "paddle.amp.autocast", "paddle.fluid.dygraph.amp_guard",
+         "paddle.static.amp.fp16_guard"),
+    ),
+):  # fmt: skip
+    for _name in _publics:
+        register(_name, native_class(_qualname, make=AutocastInstance, **{**_SHARED, "__init__": _init}))
 
 
 # --- loss scaling ----------------------------------------------------------------------------------------------
@@ -152,8 +180,15 @@ _SCALER = native_class(
     is_use_dynamic_loss_scaling=_enabled, state_dict=lambda context, self: {}, load_state_dict=_nothing,
     get_init_loss_scaling=_get_scale, set_init_loss_scaling=_nothing,
 )  # fmt: skip
-for _name in ("torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler", "paddle.amp.GradScaler",
-              "paddle.amp.AmpScaler", "paddle.fluid.dygraph.AmpScaler", "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler"):  # fmt: skip
+for _name in (
+    "torch.cuda.amp.GradScaler",
+    "torch.amp.GradScaler",
+    "torch.amp.grad_scaler.GradScaler",
+    "paddle.amp.GradScaler",
+    "paddle.amp.AmpScaler",
+    "paddle.fluid.dygraph.AmpScaler",
+    "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
+):
     register(_name, _SCALER)
 
 
@@ -164,7 +199,8 @@ _STAY_FLOAT16 = ("LayerNorm", "InstanceNorm1D", "InstanceNorm2D", "InstanceNorm3
 
 
 def cast_layer(context: Context, layer: LayerInstance, dtype: str, *, amp: bool = False) -> None:
-    """Turn floating parameters and buffers into ``dtype`` in place. ``amp``: norms keep float32 as PaddlePaddle's O2 does.
+    """Turn floating parameters and buffers into ``dtype`` in place. ``amp``: norms keep float32 as PaddlePaddle's
+    O2 does.
 
     Source: ``need_keep_fp32`` in ``python/paddle/amp/auto_cast.py`` (release 3.3).
     """
@@ -199,8 +235,14 @@ def decorate(
                 optimizer.attrs["_multi_precision"] = True
                 if found.optimizer is not None:
                     found.optimizer.master_weights = True
-        elements = sum(math.prod(p.shape or ()) for p in optimizers.parameters()) if isinstance(optimizers, OptimizerInstance) else None
-        context.findings.fact("amp.decorate", f"O2 {chosen}" + (f", {elements:,} elements" if elements else ""), context.where)
+        elements = (
+            sum(math.prod(p.shape or ()) for p in optimizers.parameters())
+            if isinstance(optimizers, OptimizerInstance)
+            else None
+        )
+        context.findings.fact(
+            "amp.decorate", f"O2 {chosen}" + (f", {elements:,} elements" if elements else ""), context.where
+        )
     return models if optimizers is None else (models, optimizers)
 
 

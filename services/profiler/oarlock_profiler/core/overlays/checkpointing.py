@@ -1,7 +1,5 @@
 """Recomputation (activation checkpointing): forward keeps only its inputs, backward runs it again."""
 
-# ruff: noqa: ARG001 - the signatures are the frameworks' own
-
 from __future__ import annotations
 
 from oarlock_profiler.core.engine.modules import LayerInstance
@@ -11,11 +9,20 @@ from oarlock_profiler.core.overlays.training_notes import notes
 
 LIBRARIES = ("torch", "paddle", "deepspeed")
 
-_OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "context_fn", "offload_indices", "early_stop")
+_OPTIONS = (
+    "use_reentrant",
+    "preserve_rng_state",
+    "determinism_check",
+    "debug",
+    "context_fn",
+    "offload_indices",
+    "early_stop",
+)
 
 
 @entry(
-    "torch.utils.checkpoint.checkpoint", "paddle.distributed.fleet.utils.recompute", "paddle.distributed.fleet.recompute.recompute",
+    "torch.utils.checkpoint.checkpoint", "paddle.distributed.fleet.utils.recompute",
+    "paddle.distributed.fleet.recompute.recompute",
     "paddle.distributed.fleet.recompute.recompute.recompute", "deepspeed.checkpointing.checkpoint",
     "paddle.distributed.fleet.auto.recompute", "paddle.incubate.distributed.fleet.recompute_sequential_unit",
 )  # fmt: skip
@@ -28,7 +35,9 @@ def checkpoint(context: Context, function: Value, *args: Value, **kwargs: Value)
 
 
 @entry("torch.utils.checkpoint.checkpoint_sequential")
-def checkpoint_sequential(context: Context, functions: Value, segments: Value, input: Value, *args: Value, **kwargs: Value) -> Value:
+def checkpoint_sequential(
+    context: Context, functions: Value, segments: Value, input: Value, *args: Value, **kwargs: Value
+) -> Value:
     """All segments but the last are recomputed."""
     return _sequential(context, functions, segments, input, last=False)
 

@@ -1,6 +1,5 @@
-"""Data loaders and samplers: how many samples a batch holds, how many batches an epoch has, and the batches themselves."""
-
-# ruff: noqa: ARG001, ARG002 - the signatures are the frameworks' own
+"""Data loaders and samplers: how many samples a batch holds, how many batches an epoch has, and the batches
+themselves."""
 
 from __future__ import annotations
 
@@ -68,7 +67,8 @@ class BatchStream(HostObject):
 
 
 def batches(context: Context, loader: LoaderInstance) -> Iterator[Value]:
-    """Batches until the loop has seen enough: a few where nothing is learnt, as many as a step needs where something is."""
+    """Batches until the loop has seen enough: a few where nothing is learnt, as many as a step needs where
+    something is."""
     trace = context.engine.trace
     seen, learnt = len(trace.events), False
     for given in range(MOST_BATCHES):
@@ -217,7 +217,8 @@ def _loader_call(context: Context, self: LoaderInstance) -> Value:
 
 
 LOADER = native_class(
-    "torch.utils.data.DataLoader", make=LoaderInstance, __init__=_loader_init, __iter__=_loader_iter, __len__=_loader_len,
+    "torch.utils.data.DataLoader", make=LoaderInstance, __init__=_loader_init, __iter__=_loader_iter,
+    __len__=_loader_len,
     __call__=_loader_call, set_sample_generator=_nothing, set_batch_generator=_nothing,
 )  # fmt: skip
 for _name in ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader", "paddle.io.DataLoader",
@@ -334,8 +335,12 @@ register("paddle.io.DistributedBatchSampler", _PADDLE_DISTRIBUTED)
 # --- collation -------------------------------------------------------------------------------------------------
 
 
-@entry("torch.utils.data.default_collate", "torch.utils.data.dataloader.default_collate",
-       "torch.utils.data._utils.collate.default_collate", "paddle.io.dataloader.collate.default_collate_fn")  # fmt: skip
+@entry(
+    "torch.utils.data.default_collate",
+    "torch.utils.data.dataloader.default_collate",
+    "torch.utils.data._utils.collate.default_collate",
+    "paddle.io.dataloader.collate.default_collate_fn",
+)
 def default_collate(context: Context, batch: Value) -> Value:
     """A batch out of a list of samples."""
     samples = batch if isinstance(batch, list | tuple) else list(context.iterate(batch).items)

@@ -1,7 +1,5 @@
 """Datasets: the base classes that scripts derive from, containers of them, and how one sample is taken."""
 
-# ruff: noqa: ARG001 - the signatures are the frameworks' own
-
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -1,10 +1,9 @@
 """``torch.distributed`` and ``paddle.distributed``: who am I, how many are we, and collectives (which keep shapes).
 
-The script is read as rank 0 of ``world_size`` processes. Wrappers of models are text in :mod:`library`; what they need of the
+The script is read as rank 0 of ``world_size`` processes. Wrappers of models are text in :mod:`library`; what they
+need of the
 host (buckets, shards, notes) is here under ``oarlock_host``.
 """
-
-# ruff: noqa: ARG001, ARG002 - the signatures are the frameworks' own
 
 from __future__ import annotations
 
@@ -86,9 +85,12 @@ class Work(HostObject):
         return MISSING
 
 
-_names((*_BOTH, "paddle.distributed.stream"),
-       "all_reduce broadcast reduce scatter send recv isend irecv reduce_scatter all_to_all alltoall alltoall_single "
-       "all_to_all_single gather reduce_scatter_tensor broadcast_object_list batch_isend_irecv", _collective)  # fmt: skip
+_names(
+    (*_BOTH, "paddle.distributed.stream"),
+    "all_reduce broadcast reduce scatter send recv isend irecv reduce_scatter all_to_all alltoall alltoall_single "
+    "all_to_all_single gather reduce_scatter_tensor broadcast_object_list batch_isend_irecv",
+    _collective,
+)
 
 
 def _all_gather(context: Context, tensors: Value, tensor: Value = None, *args: Value, **kwargs: Value) -> Value:
@@ -152,21 +154,36 @@ def _processes(context: Context, count: Value) -> None:
 
 
 @entry("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes")
-def torch_spawn(context: Context, fn: Value, args: Value = (), nprocs: Value = 1, *more: Value, **options: Value) -> Value:
+def torch_spawn(
+    context: Context, fn: Value, args: Value = (), nprocs: Value = 1, *more: Value, **options: Value
+) -> Value:
     """Run the worker as process 0."""
     _processes(context, nprocs)
     return context.call(fn, (0, *(args if isinstance(args, tuple | list) else ())))
 
 
 @entry("paddle.distributed.spawn")
-def paddle_spawn(context: Context, func: Value, args: Value = (), nprocs: Value = -1, *more: Value, **options: Value) -> Value:
+def paddle_spawn(
+    context: Context, func: Value, args: Value = (), nprocs: Value = -1, *more: Value, **options: Value
+) -> Value:
     """Run the worker as process 0."""
     _processes(context, nprocs)
     return context.call(func, tuple(args) if isinstance(args, tuple | list) else ())
 
 
-def _process_init(context: Context, self: Instance, group: Value = None, target: Value = None, name: Value = None, args: Value = (), kwargs: Value = None, **more: Value) -> None:  # fmt: skip
-    self.attrs.update({"_target": target, "_args": args, "_kwargs": kwargs or {}, "_count": context.state.get("_started", 0)})
+def _process_init(
+    context: Context,
+    self: Instance,
+    group: Value = None,
+    target: Value = None,
+    name: Value = None,
+    args: Value = (),
+    kwargs: Value = None,
+    **more: Value,
+) -> None:
+    self.attrs.update(
+        {"_target": target, "_args": args, "_kwargs": kwargs or {}, "_count": context.state.get("_started", 0)}
+    )
 
 
 def _process_start(context: Context, self: Instance) -> None:
@@ -178,10 +195,21 @@ def _process_start(context: Context, self: Instance) -> None:
         context.call(target, self.attrs["_args"], self.attrs["_kwargs"])
 
 
-_PROCESS = native_class("torch.multiprocessing.Process", __init__=_process_init, start=_process_start, join=_constant(None), terminate=_constant(None), is_alive=_constant(False))  # fmt: skip
+_PROCESS = native_class(
+    "torch.multiprocessing.Process",
+    __init__=_process_init,
+    start=_process_start,
+    join=_constant(None),
+    terminate=_constant(None),
+    is_alive=_constant(False),
+)
 register("torch.multiprocessing.Process", _PROCESS)
 _names(("torch.multiprocessing",), "set_start_method set_sharing_strategy freeze_support", _constant(None))
-_names(("torch.multiprocessing",), "get_context", lambda context, *args: context.importer.load("torch.multiprocessing") if hasattr(context, "importer") else None)  # fmt: skip
+_names(
+    ("torch.multiprocessing",),
+    "get_context",
+    lambda context, *args: context.importer.load("torch.multiprocessing") if hasattr(context, "importer") else None,
+)
 _names(("torch.multiprocessing",), "cpu_count", _constant(16))
 
 
@@ -204,9 +232,16 @@ class ParallelEnv(HostObject):
         return MISSING
 
 
-for _name in ("paddle.distributed.ParallelEnv", "paddle.distributed.parallel.ParallelEnv", "paddle.fluid.dygraph.ParallelEnv"):
+for _name in (
+    "paddle.distributed.ParallelEnv",
+    "paddle.distributed.parallel.ParallelEnv",
+    "paddle.fluid.dygraph.ParallelEnv",
+):
     register(_name, Native(_name, lambda context: ParallelEnv()))
-register("paddle.distributed.parallel.parallel_helper._is_parallel_ctx_initialized", Native("_is_parallel_ctx_initialized", lambda context: bool(context.state.get("distributed_ready"))))  # fmt: skip
+register(
+    "paddle.distributed.parallel.parallel_helper._is_parallel_ctx_initialized",
+    Native("_is_parallel_ctx_initialized", lambda context: bool(context.state.get("distributed_ready"))),
+)
 
 
 class Strategy(Instance):
@@ -221,14 +256,25 @@ def _strategy_init(context: Context, self: Instance, *args: Value, **kwargs: Val
                        "fuse_grad_size_in_MB": 32, "build_strategy": None, "execution_strategy": None})  # fmt: skip
 
 
-STRATEGY = native_class("paddle.distributed.fleet.DistributedStrategy", __init__=_strategy_init, __getattr__=lambda context, self, name: False)
+STRATEGY = native_class(
+    "paddle.distributed.fleet.DistributedStrategy",
+    __init__=_strategy_init,
+    __getattr__=lambda context, self, name: False,
+)
 _FLEET = ("paddle.distributed.fleet", "paddle.distributed.fleet.fleet")
 for _owner in _FLEET:
     register(f"{_owner}.DistributedStrategy", STRATEGY)
 register("paddle.distributed.fleet.base.distributed_strategy.DistributedStrategy", STRATEGY)
 
 
-def _fleet_init(context: Context, role_maker: Value = None, is_collective: Value = False, strategy: Value = None, *args: Value, **kwargs: Value) -> Value:  # fmt: skip
+def _fleet_init(
+    context: Context,
+    role_maker: Value = None,
+    is_collective: Value = False,
+    strategy: Value = None,
+    *args: Value,
+    **kwargs: Value,
+) -> Value:
     context.state["distributed_ready"] = True
     if isinstance(strategy, Instance):
         context.state["fleet"] = strategy
@@ -290,7 +336,7 @@ class Topology(HostObject):
 _names(_FLEET, "init", _fleet_init)
 _names(_FLEET, "get_hybrid_communicate_group", lambda context: Topology())
 _names(_FLEET, "worker_index local_rank server_index", _constant(0))
-_names(_FLEET, "worker_num", lambda context: world(context))
+_names(_FLEET, "worker_num", world)
 _names(_FLEET, "is_first_worker is_worker", _constant(True))
 _names(_FLEET, "is_server", _constant(False))
 _names(_FLEET, "worker_endpoints", _constant(["127.0.0.1:6170"]))
@@ -315,12 +361,21 @@ class Tracker(HostObject):
 for _name in ("paddle.distributed.fleet.meta_parallel.get_rng_state_tracker", "paddle.distributed.fleet.layers.mpu.random.get_rng_state_tracker",
               "paddle.distributed.fleet.meta_parallel.parallel_layers.random.get_rng_state_tracker"):  # fmt: skip
     register(_name, Native(_name, lambda context: Tracker()))
-register("paddle.distributed.fleet.meta_parallel.model_parallel_random_seed", Native("model_parallel_random_seed", _constant(None)))
-_names(("paddle.distributed.fleet.utils.hybrid_parallel_util",), "fused_allreduce_gradients broadcast_mp_parameters broadcast_dp_parameters", _constant(None))  # fmt: skip
+register(
+    "paddle.distributed.fleet.meta_parallel.model_parallel_random_seed",
+    Native("model_parallel_random_seed", _constant(None)),
+)
+_names(
+    ("paddle.distributed.fleet.utils.hybrid_parallel_util",),
+    "fused_allreduce_gradients broadcast_mp_parameters broadcast_dp_parameters",
+    _constant(None),
+)
 _names(("paddle.distributed.parallel",), "sync_params_buffers", _constant(None))
 
 
-def _distributed_optimizer(context: Context, optimizer: Value, strategy: Value = None, *args: Value, **kwargs: Value) -> Value:
+def _distributed_optimizer(
+    context: Context, optimizer: Value, strategy: Value = None, *args: Value, **kwargs: Value
+) -> Value:
     """The optimiser itself; sharding spreads its states."""
     if isinstance(strategy, Instance):
         context.state.setdefault("fleet", strategy)
@@ -383,13 +438,17 @@ def degree_of(context: Context, name: Value) -> Value:
 @entry("oarlock_host.gap")
 def gap(context: Context, what: Value, why: Value, assumed: Value = None) -> None:
     """Say what is not known."""
-    context.findings.gap(str(what), context.where, str(why), assumed if isinstance(assumed, str | int | float) else None)
+    context.findings.gap(
+        str(what), context.where, str(why), assumed if isinstance(assumed, str | int | float) else None
+    )
 
 
 @entry("oarlock_host.fact")
 def fact(context: Context, name: Value, value: Value) -> None:
     """Say what was found."""
-    context.findings.fact(str(name), value if isinstance(value, str | int | float) else str(value), context.where, "config")
+    context.findings.fact(
+        str(name), value if isinstance(value, str | int | float) else str(value), context.where, "config"
+    )
 
 
 @entry("oarlock_host.unknown")
@@ -400,7 +459,8 @@ def unknown(context: Context, why: Value, hint: Value = None) -> Value:
 
 @entry("oarlock_host.buckets")
 def buckets(context: Context, module: Value, cap_mb: Value = 25, as_view: Value = False) -> Value:
-    """Gradient buckets of data parallelism: the first of 1 MiB, then ``cap_mb`` each, in reverse order of the parameters.
+    """Gradient buckets of data parallelism: the first of 1 MiB, then ``cap_mb`` each, in reverse order of the
+    parameters.
 
     Source: ``torch/csrc/distributed/c10d/reducer.cpp`` (compute_bucket_assignment_by_size).
     """
@@ -434,7 +494,9 @@ def shard(context: Context, module: Value, stage: Value = 3, ways: Value = None)
         if parameter.shape is None or parameter.storage is None:
             continue
         share = -(-math.prod(parameter.shape) // ways)
-        parameter.storage = engine.allocate(int(share * size_of(parameter.dtype)), "parameter", parameter.device, "shard")
+        parameter.storage = engine.allocate(
+            int(share * size_of(parameter.dtype)), "parameter", parameter.device, "shard"
+        )
         unit = path.rpartition(".")[0]
         largest[unit] = largest.get(unit, 0) + parameter.nbytes
     device = next((p.device for _, p in module.named_parameters()), "cpu")
@@ -464,7 +526,8 @@ def master_weights(context: Context, optimizer: Value) -> Value:
 
 @entry("oarlock_host.arity")
 def arity(context: Context, function: Value, default: Value = 1) -> Value:
-    """How many positional arguments a method takes besides ``self`` (``default`` when it takes any number or is not known)."""
+    """How many positional arguments a method takes besides ``self`` (``default`` when it takes any number or is
+    not known)."""
     node = getattr(getattr(function, "function", function), "node", None)
     if node is None or node.args.vararg is not None:
         return default

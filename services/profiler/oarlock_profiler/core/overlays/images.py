@@ -1,9 +1,8 @@
 """Pictures before they are tensors: size and mode, as PIL and OpenCV hand them on."""
 
-# ruff: noqa: ARG001, ARG002 - the signatures are the libraries' own
-
 from __future__ import annotations
 
+from collections.abc import Callable
 
 from oarlock_profiler.core.interpreter.values import MISSING, BoundMethod, Context, HostObject, Native, Unknown, Value
 from oarlock_profiler.core.overlays.numpy_arrays import NdArray, new
@@ -16,7 +15,8 @@ CHANNELS = {"RGB": 3, "L": 1, "RGBA": 4, "1": 1, "CMYK": 4, "P": 1, "F": 1, "I":
 
 
 class Image(HostObject):
-    """A picture of ``height`` × ``width`` (None when unknown; ``short_edge`` is then what a resize made the shorter side)."""
+    """A picture of ``height`` × ``width`` (None when unknown; ``short_edge`` is then what a resize made the
+    shorter side)."""
 
     def __init__(self, height: int | None, width: int | None, mode: str = "RGB", short_edge: int | None = None) -> None:
         self.height = height
@@ -101,14 +101,12 @@ def _split(context: Context, self: Image) -> Value:
     return [Image(self.height, self.width, "L") for _ in range(self.channels)]
 
 
-_METHODS = {
-    name: Native(f"PIL.Image.Image.{name}", function)
-    for name, function in {
+_BEHAVIOUR: dict[str, Callable[..., Value]] = {
         "convert": _convert, "resize": _resize, "crop": _crop, "copy": _same, "rotate": _same, "transpose": _same,
         "filter": _same, "split": _split, "save": _nothing, "close": _nothing, "thumbnail": _nothing, "show": _nothing,
         "load": _nothing, "paste": _nothing, "__enter__": _same, "__exit__": _nothing,
-    }.items()
 }  # fmt: skip
+_METHODS = {name: Native(f"PIL.Image.Image.{name}", function) for name, function in _BEHAVIOUR.items()}
 
 register("PIL.Image.Image", native_class("PIL.Image.Image"))
 for _name in (

@@ -1,13 +1,13 @@
-"""Public datasets by name: picture sizes, lengths and classes (torchvision.datasets, paddle.vision.datasets, paddle.text…).
+"""Public datasets by name: picture sizes, lengths and classes (torchvision.datasets, paddle.vision.datasets,
+paddle.text…).
 
-Sources: the datasets' own pages and the libraries' documentation. Sizes are height × width; None means that pictures differ.
+Sources: the datasets' own pages and the libraries' documentation. Sizes are height × width; None means that pictures
+differ.
 """
-
-# ruff: noqa: ARG001 - the signatures are the libraries' own
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from oarlock_profiler.core.interpreter.values import Class, Context, Instance, Native, Unknown, Value
@@ -22,7 +22,10 @@ LIBRARIES = ("torchvision", "paddle", "sklearn")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """``train``/``test``: samples (None when it depends on the folder). ``label``: ``class``, ``mask``, ``boxes``, ``number``…"""
+    """``train``/``test``: samples (None when it depends on the folder).
+
+    ``label``: ``class``, ``mask``, ``boxes``, ``number``…
+    """
 
     size: tuple[int, int] | None
     mode: str
@@ -93,7 +96,8 @@ _FOLDER_PLACES = ("root", "transform", "target_transform", "loader")
 _PADDLE_PLACES = ("image_path", "label_path", "mode", "transform", "download", "backend")
 _PADDLE_FILE_PLACES = ("data_file", "mode", "transform", "download", "backend")
 _BY_SPLIT = frozenset({
-    "SVHN", "STL10", "ImageNet", "Flowers102", "OxfordIIITPet", "Food101", "StanfordCars", "FGVCAircraft", "DTD", "GTSRB",
+    "SVHN", "STL10", "ImageNet", "Flowers102", "OxfordIIITPet", "Food101", "StanfordCars", "FGVCAircraft", "DTD",
+    "GTSRB",
     "CelebA", "EMNIST", "Places365", "PCAM",
 })  # fmt: skip
 
@@ -131,17 +135,15 @@ def _init(context: Context, self: DatasetInstance, *args: Value, **kwargs: Value
         train, test, classes = sizes.get(str(self.attrs.get("split")), (112800, 18800, 47))
         self.known = Known((28, 28), "L", train, test, classes)
         self.training = self.attrs.get("train", True) is not False
+    elif name == "STL10" and "unlabeled" in str(split):
+        self.known, self.training = replace(known, train=113000 if "train" in str(split) else 100000), True
     elif not known.classes:
         self.known = Known(None, "RGB", None, None, _folder_classes(context, self.attrs.get("root")))
 
 
 def _folder_classes(context: Context, root: Value) -> int:
     text = root.lower() if isinstance(root, str) else ""
-    for word, classes in _FOLDERS.items():
-        if word in text:
-            break
-    else:
-        classes = _ASSUMED_CLASSES
+    classes = next((count for word, count in _FOLDERS.items() if word in text), _ASSUMED_CLASSES)
     context.findings.gap("number of classes", context.where, "it is the number of folders of the data", classes)
     return classes
 
@@ -155,11 +157,15 @@ def _getattr_names(context: Context, self: DatasetInstance, name: str) -> Value:
         return {f"class{i}": i for i in range(known.classes)}
     if name in ("targets", "labels", "_labels", "_label_list"):
         label = Unknown("a label of the data", context.where, hint="int", low=0, high=known.classes - 1)
-        return [label] * count if count is not None and count <= 2_000_000 else Unknown("labels", context.where, hint="list", item=label)
+        return (
+            [label] * count
+            if count is not None and count <= 2_000_000
+            else Unknown("labels", context.where, hint="list", item=label)
+        )
     if name in ("imgs", "samples"):
         pair = (Unknown("a file's name", context.where, hint="str"), 0)
         return Unknown("the folder's files", context.where, hint="list", item=pair)
-    shape = None if known.size is None or count is None else (count, *known.size)
+    shape: tuple[int, ...] | None = None if known.size is None or count is None else (count, *known.size)
     if known.mode == "RGB" and shape is not None:
         shape = (*shape, 3)
     if known.mode == "L" and shape is not None and context.engine.framework == "torch":
@@ -179,7 +185,11 @@ def _getattr(context: Context, self: DatasetInstance, name: str) -> Value:
 
 def _len(context: Context, self: DatasetInstance) -> Value:
     count = self.known.train if self.training else self.known.test
-    return Unknown("the number of files is not in the script", context.where, hint="int", low=1) if count is None else count
+    return (
+        Unknown("the number of files is not in the script", context.where, hint="int", low=1)
+        if count is None
+        else count
+    )
 
 
 def _item(context: Context, self: DatasetInstance, index: Value) -> Value:
@@ -248,7 +258,9 @@ def _table_len(context: Context, self: Instance) -> Value:
     return train if self.attrs.get("mode", "train") == "train" else test
 
 
-def _table_init(context: Context, self: Instance, data_file: Value = None, mode: Value = "train", *args: Value, **kwargs: Value) -> None:
+def _table_init(
+    context: Context, self: Instance, data_file: Value = None, mode: Value = "train", *args: Value, **kwargs: Value
+) -> None:
     self.attrs.update({"mode": mode, "word_idx": Unknown("the vocabulary", context.where, hint="dict")} | kwargs)
 
 
@@ -259,7 +271,9 @@ def _install() -> None:
         alias = {v: k for k, v in _PADDLE_ALIASES.items()}.get(name, name)
         _register(alias, KNOWN[name], "paddle.vision.datasets")
     for name, (train, test, make) in _TABLES.items():
-        cls = native_class(f"paddle.text.{name}", bases=(DATASET,), __init__=_table_init, __len__=_table_len, _sizes=(train, test))
+        cls = native_class(
+            f"paddle.text.{name}", bases=(DATASET,), __init__=_table_init, __len__=_table_len, _sizes=(train, test)
+        )
         cls.namespace["__getitem__"] = Native(f"paddle.text.{name}.__getitem__", _table_getter(make))
         register(f"paddle.text.{name}", cls)
         register(f"paddle.text.datasets.{name}", cls)
@@ -298,24 +312,37 @@ def _sklearn_loader(name: str) -> Any:
         if return_X_y is True:
             return data, target
         made = Bunch(_BUNCH)
-        made.attrs.update({"data": data, "target": target, "feature_names": [f"f{i}" for i in range(columns)],
-                           "target_names": [f"c{i}" for i in range(classes)], "images": NdArray((rows, 8, 8), "float64")})  # fmt: skip
+        made.attrs.update(
+            {
+                "data": data,
+                "target": target,
+                "feature_names": [f"f{i}" for i in range(columns)],
+                "target_names": [f"c{i}" for i in range(classes)],
+                "images": NdArray((rows, 8, 8), "float64"),
+            }
+        )
         return made
 
     return load
 
 
-def _make_classification(context: Context, n_samples: Value = 100, n_features: Value = 20, *args: Value, **options: Value) -> Value:
+def _make_classification(
+    context: Context, n_samples: Value = 100, n_features: Value = 20, *args: Value, **options: Value
+) -> Value:
     shape = (n_samples, n_features) if isinstance(n_samples, int) and isinstance(n_features, int) else None
     return NdArray(shape, "float64"), NdArray(None if shape is None else shape[:1], "int64")
 
 
-def _make_points(context: Context, n_samples: Value = 100, *args: Value, n_features: Value = 2, **options: Value) -> Value:
+def _make_points(
+    context: Context, n_samples: Value = 100, *args: Value, n_features: Value = 2, **options: Value
+) -> Value:
     shape = (n_samples, n_features) if isinstance(n_samples, int) and isinstance(n_features, int) else None
     return NdArray(shape, "float64"), NdArray(None if shape is None else shape[:1], "int64")
 
 
-def _train_test_split(context: Context, *arrays: Value, test_size: Value = None, train_size: Value = None, **options: Value) -> Value:
+def _train_test_split(
+    context: Context, *arrays: Value, test_size: Value = None, train_size: Value = None, **options: Value
+) -> Value:
     made: list[Value] = []
     for array in arrays:
         known = as_array(context, array) if not isinstance(array, NdArray) else array
@@ -324,7 +351,13 @@ def _train_test_split(context: Context, *arrays: Value, test_size: Value = None,
             continue
         rows = known.shape[0]
         share = test_size if test_size is not None else (1 - train_size if isinstance(train_size, float) else 0.25)
-        held = share if isinstance(share, int) else -(-int(rows * share * 1000) // 1000) if isinstance(share, float) else rows // 4
+        held = (
+            share
+            if isinstance(share, int)
+            else -(-int(rows * share * 1000) // 1000)
+            if isinstance(share, float)
+            else rows // 4
+        )
         made += [NdArray((rows - held, *known.shape[1:]), known.dtype), NdArray((held, *known.shape[1:]), known.dtype)]
     return made
 
@@ -337,14 +370,20 @@ def _scaled(context: Context, self: Instance, X: Value, *args: Value, **options:
 def _install_sklearn() -> None:
     for name in _SKLEARN:
         register(f"sklearn.datasets.{name}", Native(f"sklearn.datasets.{name}", _sklearn_loader(name)))
-    register("sklearn.datasets.make_classification", Native("sklearn.datasets.make_classification", _make_classification))
+    register(
+        "sklearn.datasets.make_classification", Native("sklearn.datasets.make_classification", _make_classification)
+    )
     register("sklearn.datasets.make_regression", Native("sklearn.datasets.make_regression", _make_classification))
     for name in ("make_moons", "make_circles", "make_blobs"):
         register(f"sklearn.datasets.{name}", Native(f"sklearn.datasets.{name}", _make_points))
-    register("sklearn.model_selection.train_test_split", Native("sklearn.model_selection.train_test_split", _train_test_split))
+    register(
+        "sklearn.model_selection.train_test_split",
+        Native("sklearn.model_selection.train_test_split", _train_test_split),
+    )
     for name in ("StandardScaler", "MinMaxScaler", "RobustScaler", "LabelEncoder"):
         cls = native_class(
-            f"sklearn.preprocessing.{name}", __init__=lambda context, self, *a, **k: None, fit=lambda context, self, *a: self,
+            f"sklearn.preprocessing.{name}", __init__=lambda context, self, *a, **k: None, fit=lambda context, self,
+            *a: self,
             transform=_scaled, fit_transform=_scaled, inverse_transform=_scaled,
         )  # fmt: skip
         register(f"sklearn.preprocessing.{name}", cls)

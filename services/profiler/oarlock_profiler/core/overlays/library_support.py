@@ -1,7 +1,5 @@
 """What the text modules for language models and trainers ask of the host: encodings, quantised weights, options."""
 
-# ruff: noqa: ARG001 - called from interpreted text
-
 from __future__ import annotations
 
 import math
@@ -36,7 +34,9 @@ def is_list(context: Context, value: Value) -> Value:
 @entry("oarlock_host.is_text")
 def is_text(context: Context, value: Value) -> Value:
     """Whether a value is text (known or not), which no tensor is made of."""
-    return isinstance(value, str) or (isinstance(value, Unknown) and value.hint not in ("int", "float", "bool", "number"))
+    return isinstance(value, str) or (
+        isinstance(value, Unknown) and value.hint not in ("int", "float", "bool", "number")
+    )
 
 
 @entry("oarlock_host.sequence_length")
@@ -56,7 +56,9 @@ def quantise(context: Context, model: Value, bits: Value) -> None:
         return
     engine = context.engine
     for path, module in model.named_modules():
-        if not any(cls.qualname.endswith(("nn.Linear", "Linear")) for cls in module.cls.mro) or path.endswith("lm_head"):
+        if not any(cls.qualname.endswith(("nn.Linear", "Linear")) for cls in module.cls.mro) or path.endswith(
+            "lm_head"
+        ):
             continue
         weight = module.attrs.get("weight")
         if not isinstance(weight, Tensor) or weight.shape is None:
@@ -156,7 +158,8 @@ class MovedStream(BatchStream):
 
     def py_iterate(self, context: Context) -> Iteration | None:
         plain = super().py_iterate(context)
-        assert plain is not None
+        if plain is None:
+            return None
         return Iteration((self._moved(context, batch) for batch in plain.items), exact=False, count=plain.count)
 
     def _moved(self, context: Context, value: Value) -> Value:

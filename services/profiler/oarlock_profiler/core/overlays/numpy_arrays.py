@@ -81,8 +81,8 @@ def dtype_name(value: Value) -> str | None:
         name = value.rsplit(".", 1)[-1]
         name = _ALIASES.get(name, name)
         return name if name in shapes.ITEM_BYTES else None
-    name = getattr(value, "name", None) or getattr(value, "__name__", None)
-    return dtype_name(name) if isinstance(name, str) else None
+    named = getattr(value, "name", None) or getattr(value, "__name__", None)
+    return dtype_name(named) if isinstance(named, str) else None
 
 
 def _hint(dtype: str) -> str:
@@ -164,8 +164,7 @@ class NdArray(HostObject):
         return Iteration((self._item(context) for _ in range(shown)), exact=shown == count, count=count)
 
     def _item(self, context: Context) -> Value:
-        assert self.shape
-        if len(self.shape) == 1:
+        if not self.shape or len(self.shape) == 1:
             return Unknown("an element of an array", context.where, hint=_hint(self.dtype))
         return self.view(self.shape[1:])
 
@@ -238,7 +237,8 @@ def new(context: Context, shape: shapes.Shape | None, dtype: str, *, op: str, da
 
 
 class NumpyNotes:
-    """What a script that trains with NumPy updates in place. An array updated again is a parameter; when the first of them
+    """What a script that trains with NumPy updates in place. An array updated again is a parameter; when the first
+    of them
     comes round again, a training step is over. ``inputs`` is what is multiplied with a parameter first."""
 
     def __init__(self) -> None:

@@ -1,4 +1,3 @@
-# ruff: noqa: ARG001, ARG005 - the signatures are NumPy's own
 """``numpy.zeros``, ``numpy.array``, ``numpy.random.*``: where arrays come from."""
 
 from __future__ import annotations
@@ -255,7 +254,8 @@ _DRAWS = {
     "rand": "float64", "randn": "float64", "random": "float64", "random_sample": "float64", "ranf": "float64",
     "sample": "float64", "standard_normal": "float64", "uniform": "float64", "normal": "float64", "beta": "float64",
     "gamma": "float64", "exponential": "float64", "laplace": "float64", "lognormal": "float64", "randint": "int64",
-    "integers": "int64", "random_integers": "int64", "binomial": "int64", "poisson": "int64", "standard_gamma": "float64",
+    "integers": "int64", "random_integers": "int64", "binomial": "int64", "poisson": "int64", "standard_gamma":
+    "float64",
     "geometric": "int64", "logistic": "float64", "gumbel": "float64", "triangular": "float64", "vonmises": "float64",
     "rayleigh": "float64", "weibull": "float64", "standard_exponential": "float64",
 }  # fmt: skip
@@ -302,6 +302,13 @@ def _nothing(context: Context, *args: Value, **options: Value) -> Value:
     return None
 
 
+def _as_method(function: Callable[..., Value]) -> Callable[..., Value]:
+    def method(context: Context, self: Value, *args: Value, **options: Value) -> Value:
+        return function(context, *args, **options)
+
+    return method
+
+
 def _install_random() -> None:
     draws: dict[str, Callable[..., Value]] = {
         n: _sampler(n, d, *_BOUNDS.get(n, (None, None))) for n, d in _DRAWS.items()
@@ -311,16 +318,17 @@ def _install_random() -> None:
               "set_state": _nothing, "get_state": _nothing}  # fmt: skip
     for name, function in draws.items():
         register(f"numpy.random.{name}", Native(f"numpy.random.{name}", function))
-    methods = {n: (lambda f: lambda context, self, *a, **k: f(context, *a, **k))(f) for n, f in draws.items()}
+    methods: dict[str, Any] = {name: _as_method(function) for name, function in draws.items()}
+    methods["__init__"] = lambda context, self, *a, **k: None
     for owner in ("numpy.random.RandomState", "numpy.random.Generator"):
-        register(owner, native_class(owner, __init__=lambda context, self, *a, **k: None, **methods))
+        register(owner, native_class(owner, **methods))
     generator = get("numpy.random.Generator")
     register("numpy.random.default_rng", Native("numpy.random.default_rng", lambda c, *a, **k: c.call(generator)))
 
 
-_BOUNDS: dict[str, tuple[float, float]] = {
-    n: (0.0, 1.0) for n in ("rand", "random", "random_sample", "ranf", "sample", "uniform", "beta")
-}
+_BOUNDS: dict[str, tuple[float, float]] = dict.fromkeys(
+    ("rand", "random", "random_sample", "ranf", "sample", "uniform", "beta"), (0.0, 1.0)
+)
 
 
 _install_random()

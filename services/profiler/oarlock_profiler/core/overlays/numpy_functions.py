@@ -1,10 +1,10 @@
-# ruff: noqa: ARG001, ARG005 - the signatures are NumPy's own
 """``numpy`` functions and array methods: what they return and what they allocate."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from oarlock_profiler.core.interpreter.values import MISSING, Context, Iteration, Native, Unknown, Value
@@ -43,11 +43,12 @@ def _known(array: NdArray, compute: Callable[[Any, Any], Any]) -> Any:
 
 # --- elementwise -----------------------------------------------------------------------------------------------
 
-_UNARY = (
-    "exp log sqrt sin cos tan tanh sinh cosh arctan arcsin arccos log2 log10 log1p expm1 abs absolute fabs floor ceil "
-    "round around rint sign square negative reciprocal cbrt deg2rad rad2deg nan_to_num conj logical_not isnan isinf "
-    "isfinite invert real imag angle trunc radians degrees"
-).split()
+_UNARY = [
+    "exp", "log", "sqrt", "sin", "cos", "tan", "tanh", "sinh", "cosh", "arctan", "arcsin", "arccos", "log2",
+    "log10", "log1p", "expm1", "abs", "absolute", "fabs", "floor", "ceil", "round", "around", "rint", "sign",
+    "square", "negative", "reciprocal", "cbrt", "deg2rad", "rad2deg", "nan_to_num", "conj", "logical_not", "isnan",
+    "isinf", "isfinite", "invert", "real", "imag", "angle", "trunc", "radians", "degrees",
+]  # fmt: skip
 _TO_BOOL = {"logical_not", "isnan", "isinf", "isfinite"}
 _TO_FLOAT = set(_UNARY) - _TO_BOOL - {
     "abs", "absolute", "round", "around", "sign", "square", "negative", "conj", "invert", "real", "imag", "nan_to_num",
@@ -152,7 +153,8 @@ def clip(
 
 _REDUCTIONS = {
     "sum": "same", "mean": "float", "max": "same", "min": "same", "amax": "same", "amin": "same", "std": "float",
-    "var": "float", "prod": "same", "argmax": "int64", "argmin": "int64", "all": "bool", "any": "bool", "median": "float",
+    "var": "float", "prod": "same", "argmax": "int64", "argmin": "int64", "all": "bool", "any": "bool", "median":
+    "float",
     "nanmean": "float", "nansum": "same", "nanmax": "same", "nanmin": "same", "ptp": "same", "count_nonzero": "int64",
     "average": "float", "nanstd": "float",
 }  # fmt: skip
@@ -436,7 +438,7 @@ def split(context: Context, ary: Value, sections: Value, axis: Value = 0) -> Val
     else:
         return Unknown("parts of an array", context.where, hint="list", item=NdArray(None, array.dtype))
     at = axis % len(array.shape)
-    parts = [max(0, end - start) for start, end in zip(bounds, bounds[1:], strict=False)]
+    parts = [max(0, end - start) for start, end in pairwise(bounds)]
     return [array.view((*array.shape[:at], n, *array.shape[at + 1 :])) for n in parts]
 
 

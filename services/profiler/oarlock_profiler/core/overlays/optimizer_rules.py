@@ -21,9 +21,11 @@ EIGHT_BIT_FLOOR = 4096
 class Rule:
     """State tensors and temporaries of one optimiser.
 
-    ``states`` names full-size state tensors; ``scalars`` is how many one-element tensors lie on the device per parameter.
+    ``states`` names full-size state tensors; ``scalars`` is how many one-element tensors lie on the device per
+    parameter.
     ``foreach`` counts full sets of temporaries alive at a foreach step's peak, ``single`` those of the parameter being
-    updated otherwise; ``decay`` says that weight decay copies the gradient first. ``eager``: state is made by the constructor.
+    updated otherwise; ``decay`` says that weight decay copies the gradient first. ``eager``: state is made by the
+    constructor.
     ``factored``: second moments are kept as row and column sums of the last two dimensions.
     """
 

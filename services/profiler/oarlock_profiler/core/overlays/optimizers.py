@@ -3,8 +3,6 @@
 What each optimiser keeps and allocates is in :mod:`optimizer_rules`; here it is written into the trace.
 """
 
-# ruff: noqa: ARG001 - the signatures are the frameworks' own
-
 from __future__ import annotations
 
 import math
@@ -17,13 +15,23 @@ from oarlock_profiler.core.engine.dtypes import size_of
 from oarlock_profiler.core.engine.modules import LayerInstance
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.engine.trace import Storage
-from oarlock_profiler.core.interpreter.values import BoundMethod, Class, Context, Function, Instance, Native, Value
+from oarlock_profiler.core.interpreter.values import BoundMethod, Class, Context, Instance, Native, Value
 from oarlock_profiler.core.overlays.optimizer_rules import OTHERS, PADDLE, TORCH, Rule, adjusted, state_tensors
 from oarlock_profiler.core.overlays.registry import native_class, register
 from oarlock_profiler.core.overlays.training_notes import Batch, notes
 from oarlock_profiler.core.reading import OptimizerInfo, TensorSpec
 
-LIBRARIES = ("torch", "paddle", "transformers", "apex", "deepspeed", "lion_pytorch", "torch_optimizer", "timm", "bitsandbytes")
+LIBRARIES = (
+    "torch",
+    "paddle",
+    "transformers",
+    "apex",
+    "deepspeed",
+    "lion_pytorch",
+    "torch_optimizer",
+    "timm",
+    "bitsandbytes",
+)
 
 LBFGS_CLOSURES = 2
 """How often a reading runs LBFGS's closure per step: the second run shows the steady state."""
@@ -358,7 +366,8 @@ def _record(context: Context, self: OptimizerInstance, name: str, parameters: li
 
 def _torch_update(context: Context, self: OptimizerInstance, live: list[Tensor]) -> None:
     rule, engine = self.rule, context.engine
-    assert rule is not None
+    if rule is None:
+        return
     if rule.history:
         held = _history(context, self, live)
         del held
@@ -406,7 +415,8 @@ def _decayed(self: OptimizerInstance, live: list[Tensor]) -> list[Tensor]:
 def _paddle_update(context: Context, self: OptimizerInstance, live: list[Tensor]) -> None:
     """Clip and regularise into new gradients that live until the step ends, then update in place."""
     engine, rule = context.engine, self.rule
-    assert rule is not None
+    if rule is None:
+        return
     if rule.history:
         held = _history(context, self, live)
         del held
@@ -504,7 +514,8 @@ TORCH_OPTIMIZER = native_class(
 )  # fmt: skip
 PADDLE_OPTIMIZER = native_class(
     "paddle.optimizer.Optimizer", make=OptimizerInstance, __init__=_paddle_init, clear_grad=_clear_grad,
-    clear_gradients=_clear_grad, minimize=_minimize, get_lr=_get_lr, set_lr=_set_lr, set_lr_scheduler=_set_lr, backward=_nothing,
+    clear_gradients=_clear_grad, minimize=_minimize, get_lr=_get_lr, set_lr=_set_lr, set_lr_scheduler=_set_lr,
+    backward=_nothing,
     _rule=None, **_SHARED,
 )  # fmt: skip
 
@@ -537,8 +548,12 @@ def _install() -> None:
         register(f"paddle.optimizer.{rule.name}", cls)
         for alias in (f"{rule.name}Optimizer", rule.name):
             register(f"paddle.fluid.optimizer.{alias}", cls)
-    register("paddle.incubate.optimizer.LBFGS", native_class(
-        "paddle.incubate.optimizer.LBFGS", bases=(PADDLE_OPTIMIZER,), make=OptimizerInstance, _rule=PADDLE["LBFGS"]))  # fmt: skip
+    register(
+        "paddle.incubate.optimizer.LBFGS",
+        native_class(
+            "paddle.incubate.optimizer.LBFGS", bases=(PADDLE_OPTIMIZER,), make=OptimizerInstance, _rule=PADDLE["LBFGS"]
+        ),
+    )
     register("paddle.incubate.optimizer.LarsMomentumOptimizer", native_class(
         "paddle.incubate.optimizer.LarsMomentumOptimizer", bases=(PADDLE_OPTIMIZER,), make=OptimizerInstance,
         _rule=PADDLE["LarsMomentum"]))  # fmt: skip

@@ -1,7 +1,5 @@
 """Learning-rate schedulers: they change numbers, not memory. Steps pass, rates stay known where they were known."""
 
-# ruff: noqa: ARG001, ARG005 - the signatures are the frameworks' own
-
 from __future__ import annotations
 
 from oarlock_profiler.core.interpreter.values import Context, Instance, Native, Unknown, Value
@@ -39,7 +37,8 @@ def _nothing(context: Context, *args: Value, **kwargs: Value) -> None:
 
 
 TORCH_BASE = native_class(
-    "torch.optim.lr_scheduler.LRScheduler", __init__=_init, step=_step, get_last_lr=_rates, get_lr=_rates, state_dict=_state,
+    "torch.optim.lr_scheduler.LRScheduler", __init__=_init, step=_step, get_last_lr=_rates, get_lr=_rates,
+    state_dict=_state,
     load_state_dict=_nothing, print_lr=_nothing,
 )  # fmt: skip
 _TORCH = (
@@ -49,7 +48,9 @@ _TORCH = (
 for _name in ("LRScheduler", "_LRScheduler"):
     register(f"torch.optim.lr_scheduler.{_name}", TORCH_BASE)
 for _name in _TORCH.split():
-    register(f"torch.optim.lr_scheduler.{_name}", native_class(f"torch.optim.lr_scheduler.{_name}", bases=(TORCH_BASE,)))
+    register(
+        f"torch.optim.lr_scheduler.{_name}", native_class(f"torch.optim.lr_scheduler.{_name}", bases=(TORCH_BASE,))
+    )
 for _name in ("timm.scheduler.CosineLRScheduler", "timm.scheduler.StepLRScheduler", "timm.scheduler.PlateauLRScheduler",
               "warmup_scheduler.GradualWarmupScheduler"):  # fmt: skip
     register(_name, native_class(_name, bases=(TORCH_BASE,), step_update=_nothing))
@@ -88,7 +89,8 @@ PADDLE_BASE = native_class(
     state_dict=_state, set_state_dict=_nothing, set_dict=_nothing, state_keys=_nothing, __float__=_paddle_rate,
 )  # fmt: skip
 _PADDLE = (
-    "NoamDecay PiecewiseDecay NaturalExpDecay InverseTimeDecay PolynomialDecay LinearWarmup ExponentialDecay MultiStepDecay "
+    "NoamDecay PiecewiseDecay NaturalExpDecay InverseTimeDecay PolynomialDecay LinearWarmup ExponentialDecay "
+    "MultiStepDecay "
     "StepDecay LambdaDecay ReduceOnPlateau CosineAnnealingDecay MultiplicativeDecay OneCycleLR CyclicLR LinearLR "
     "CosineAnnealingWarmRestarts"
 )

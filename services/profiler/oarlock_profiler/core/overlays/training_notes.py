@@ -63,8 +63,13 @@ def note_strategy(context: Context, strategy: str, **details: Any) -> None:
     context.findings.fact("distributed.strategy", strategy, context.where)
 
 
-def fill(reading: Reading, state: dict[str, Any], engine: Any, loops: Sequence[tuple[Where | None, int | None]]) -> None:
-    """Put what was noted into ``reading`` where it is still silent. ``loops`` are those that trained, inner ones first."""
+def fill(
+    reading: Reading, state: dict[str, Any], engine: Any, loops: Sequence[tuple[Where | None, int | None]]
+) -> None:
+    """Put what was noted into ``reading`` where it is still silent.
+
+    ``loops`` are those that trained, inner ones first.
+    """
     found: TrainingNotes = state.get("training") or TrainingNotes()
     batch = found.trained or found.batch
     if batch is not None:
@@ -73,7 +78,7 @@ def fill(reading: Reading, state: dict[str, Any], engine: Any, loops: Sequence[t
     reading.batch_size = found.batch_size or reading.batch_size
     reading.optimizer = reading.optimizer or found.optimizer
     reading.recompute = reading.recompute or found.recompute
-    _count_steps(reading, found, [count for _, count in loops], state.get("numpy"))
+    _count_steps(reading, found, list(dict(loops).values()), state.get("numpy"))
     reading.accumulation_steps = found.accumulation_steps or max(reading.accumulation_steps, found.batches_per_step)
     reading.flags |= found.flags
     if reading.precision is None:

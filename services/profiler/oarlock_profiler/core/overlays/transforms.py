@@ -1,7 +1,5 @@
 """Image transforms of torchvision and paddle.vision: what they make of a picture's size, channels and type."""
 
-# ruff: noqa: ARG001 - the signatures are the libraries' own
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -33,7 +31,7 @@ def size_of(context: Context, image: Value) -> tuple[int, int] | None:
 def with_size(context: Context, image: Value, size: tuple[int, int] | None) -> Value:
     """The picture in its present form, ``size`` large."""
     if isinstance(image, Image):
-        return Image(*(size or (None, None)), image.mode)
+        return Image(None, None, image.mode) if size is None else Image(*size, image.mode)
     if isinstance(image, Tensor):
         if size is None:
             return context.engine.unknown_tensor("an image of unknown size", image.dtype)
@@ -44,7 +42,7 @@ def with_size(context: Context, image: Value, size: tuple[int, int] | None) -> V
             return NdArray(None, image.dtype)
         tail: tuple[int, ...] = (3,) if image.shape is None else image.shape[2:]
         return new(context, (*size, *tail), image.dtype, op="transform")
-    return Image(*(size or (None, None)))
+    return Image(None, None) if size is None else Image(*size)
 
 
 def pair(value: Value) -> tuple[int, int] | None:
@@ -128,7 +126,8 @@ def _to_pil(context: Context, image: Value, options: dict[str, Value]) -> Value:
         channels = image.shape[0]
     elif isinstance(image, NdArray) and image.shape is not None:
         channels = image.shape[2] if len(image.shape) == 3 else 1
-    return Image(*(size or (None, None)), {1: "L", 4: "RGBA"}.get(channels, "RGB"))
+    mode = {1: "L", 4: "RGBA"}.get(channels, "RGB")
+    return Image(None, None, mode) if size is None else Image(*size, mode)
 
 
 def _same(context: Context, image: Value, options: dict[str, Value]) -> Value:
@@ -148,7 +147,8 @@ def _normalize(context: Context, image: Value, options: dict[str, Value]) -> Val
 
 def _transpose(context: Context, image: Value, options: dict[str, Value]) -> Value:
     order = options.get("order", (2, 0, 1))
-    shape, dtype = None, "uint8"
+    shape: tuple[int, ...] | None = None
+    dtype = "uint8"
     if isinstance(image, Image):
         size = image.size(context)
         shape = None if size is None else (*size, image.channels)
@@ -209,20 +209,21 @@ _TRANSFORMS: dict[str, tuple[tuple[str, ...], Apply]] = {
     "Grayscale": (("num_output_channels",), _grayscale),
     "ConvertImageDtype": (("dtype",), _to_dtype),
     "ToDtype": (("dtype", "scale"), _to_dtype),
-} | {
-    name: ((), _same)
-    for name in (
-        "RandomHorizontalFlip", "RandomVerticalFlip", "RandomRotation", "ColorJitter", "RandomAffine", "RandomPerspective",
-        "RandomErasing", "RandomGrayscale", "GaussianBlur", "RandomInvert", "RandomPosterize", "RandomSolarize",
-        "RandomAdjustSharpness", "RandomAutocontrast", "RandomEqualize", "AutoAugment", "RandAugment",
-        "TrivialAugmentWide", "AugMix", "BrightnessTransform", "ContrastTransform", "SaturationTransform", "HueTransform",
-        "ElasticTransform", "LinearTransformation", "ToPureTensor", "SanitizeBoundingBoxes", "Identity", "MixUp", "CutMix",
-        "ClampBoundingBoxes", "RandomPhotometricDistort", "RandomZoomOut", "RandomIoUCrop",
-    )
-}  # fmt: skip
+}
+_UNCHANGED = """
+    RandomHorizontalFlip RandomVerticalFlip RandomRotation ColorJitter RandomAffine RandomPerspective
+    RandomErasing RandomGrayscale GaussianBlur RandomInvert RandomPosterize RandomSolarize RandomAdjustSharpness
+    RandomAutocontrast RandomEqualize AutoAugment RandAugment TrivialAugmentWide AugMix BrightnessTransform
+    ContrastTransform SaturationTransform HueTransform ElasticTransform LinearTransformation ToPureTensor
+    SanitizeBoundingBoxes Identity MixUp CutMix ClampBoundingBoxes RandomPhotometricDistort RandomZoomOut
+    RandomIoUCrop
+"""
 
 
 def _install() -> None:
+    unchanged: tuple[tuple[str, ...], Apply] = ((), _same)
+    _TRANSFORMS.update(dict.fromkeys(_UNCHANGED.split(), unchanged))
+    _FUNCTIONS.update(dict.fromkeys(_UNCHANGED_FUNCTIONS.split(), unchanged))
     for name, (places, apply) in _TRANSFORMS.items():
         cls = native_class(
             f"torchvision.transforms.{name}",
@@ -305,13 +306,11 @@ _FUNCTIONS: dict[str, tuple[tuple[str, ...], Apply]] = {
     "to_dtype": (("dtype", "scale"), _to_dtype),
     "convert_image_dtype": (("dtype",), _to_dtype),
     "get_image_size": ((), _dimensions),
-} | {
-    name: ((), _same)
-    for name in (
-        "hflip", "vflip", "rotate", "affine", "adjust_brightness", "adjust_contrast", "adjust_saturation", "adjust_hue",
-        "adjust_gamma", "gaussian_blur", "invert", "equalize", "horizontal_flip", "perspective", "erase", "autocontrast",
-    )
-}  # fmt: skip
+}
+_UNCHANGED_FUNCTIONS = """
+    hflip vflip rotate affine adjust_brightness adjust_contrast adjust_saturation adjust_hue adjust_gamma
+    gaussian_blur invert equalize horizontal_flip perspective erase autocontrast
+"""
 
 
 # --- transforms of transforms ----------------------------------------------------------------------------------
