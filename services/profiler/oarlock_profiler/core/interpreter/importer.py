@@ -64,7 +64,7 @@ class Importer:
             outer = self.load(parent)
             if name in self.modules:
                 return self.modules[name]
-            if isinstance(outer, Module) and type(outer.attrs.get(last, MISSING)) is Module and not self._in_bundle(name):
+            if isinstance(outer, Module) and type(outer.attrs.get(last, MISSING)) is Module and not self.in_bundle(name):
                 return outer.attrs[last]
         module = self._find(name)
         if parent and not isinstance(module, Unknown):
@@ -74,7 +74,7 @@ class Importer:
         return module
 
     def _find(self, name: str) -> Value:
-        path = self._in_bundle(name)
+        path = self.in_bundle(name)
         if path is not None:
             return self._from_bundle(name, path)
         top = name.partition(".")[0]
@@ -136,7 +136,8 @@ class Importer:
         """Whether the table knows the library at all."""
         return registry.is_package(top) or registry.known(top)
 
-    def _in_bundle(self, name: str) -> str | None:
+    def in_bundle(self, name: str) -> str | None:
+        """The bundle path of a module, or None."""
         sources = self.machine.sources
         relative = name.replace(".", "/")
         for root in self.roots:
@@ -229,6 +230,7 @@ class Importer:
         shown = "__main__" if main else name
         attrs: dict[str, Value] = {"__name__": shown, "__file__": path, "__package__": "" if main else package}
         attrs["__doc__"] = ast.get_docstring(tree)
+        attrs["__spec__"] = None
         if is_package:
             attrs["__path__"] = [path.rpartition("/")[0]]
         module = Module(name, attrs, file=path, library=library)
@@ -315,7 +317,7 @@ class Importer:
             if m.caught(EXCEPTIONS["AttributeError"]):
                 return m.fail("AttributeError", f"module '{module.name}' has no attribute '{name}'")
             return Unknown(f"{full} is not known to the reader", m.where, "library", name=full)
-        submodule = self._in_bundle(full)
+        submodule = self.in_bundle(full)
         if submodule is not None and module.file.endswith("__init__.py"):
             return self.load(full)
         return m.fail("AttributeError", f"module '{module.name}' has no attribute '{name}'")
@@ -360,7 +362,7 @@ class Importer:
         if value is not MISSING:
             return value
         dotted = f"{full}.{name}"
-        if self._in_bundle(dotted) is not None or (module.library and m.sources.library(dotted) is not None):
+        if self.in_bundle(dotted) is not None or (module.library and m.sources.library(dotted) is not None):
             return self.load(dotted)
         if module.resolve is not None or module.library:
             if m.caught(EXCEPTIONS["ImportError"]):
@@ -391,7 +393,7 @@ class Importer:
         out: dict[str, Value] = {}
         for name in names:
             value = self.attribute(module, name)
-            if value is MISSING and self._in_bundle(f"{full}.{name}"):
+            if value is MISSING and self.in_bundle(f"{full}.{name}"):
                 value = self.load(f"{full}.{name}")
             if value is not MISSING:
                 out[name] = value

@@ -231,12 +231,13 @@ def _simple_namespace(m: Any, self: Instance, *_args: Value, **values: Value) ->
 register("types.SimpleNamespace", native_class("types.SimpleNamespace", __init__=_simple_namespace))
 register("types.MethodType", Native("types.MethodType", lambda _m, function, obj: BoundMethod(function, obj)))
 register("types.MappingProxyType", Native("types.MappingProxyType", lambda _m, value: value))
-register("types.ModuleType", Native("types.ModuleType", lambda _m, name, *_a: Module(str(name), {"__name__": name}, file="")))
+register("types.ModuleType", native_class("types.ModuleType", __init__=lambda _m, self, name="", *_a: self.attrs.update(__name__=name)))
 for _name in ("FunctionType", "LambdaType", "BuiltinFunctionType", "GeneratorType", "CodeType", "TracebackType", "BuiltinMethodType"):
     _kind = Class(_name, f"types.{_name}", (OBJECT,), {})
     _kind.mro = linearise(_kind)
     if "Function" in _name or _name == "LambdaType":
         _kind.namespace["__subclasshook__"] = Native("hook", lambda _m, kind: isinstance(kind, Class) and kind.qualname == "builtins.function")
+        _kind.namespace["__new__"] = Native(_name, lambda m, _cls, *_a, **_k: m.derived("a function made from code"))
     register(f"types.{_name}", _kind)
 register("types.NoneType", builtin_types.NONE)
 for _name in ("Number", "Real", "Integral", "Complex", "Rational"):

@@ -330,49 +330,8 @@ def reload(m: Any, module: Value) -> Value:
     return module
 
 
-class Spec(HostObject):
-    """A module spec: that a module can be found."""
-
-    def __init__(self, name: str, path: str | None = None) -> None:
-        self.name = name
-        self.path = path
-
-    def py_getattr(self, context: Any, name: str) -> Value:
-        if name == "loader":
-            return self
-        if name == "exec_module":
-            return Native("exec_module", lambda _m, module: None)
-        return {"name": self.name, "origin": self.path}.get(name, MISSING)
-
-
-@entry("importlib.util.find_spec", "pkgutil.find_loader")
-def find_spec(m: Any, name: Value, *_args: Value) -> Value:
-    if not isinstance(name, str):
-        return m.derived("a module spec")
-    with m.quiet():
-        found = m.importer.load(name)
-    return Spec(name) if not isinstance(found, Unknown) or found.hint == "library" else None
-
-
-@entry("importlib.util.spec_from_file_location")
-def spec_from_file(m: Any, name: Value, path: Value, **_kw: Value) -> Value:
-    return Spec(name if isinstance(name, str) else "module", path if isinstance(path, str) else None)
-
-
-@entry("importlib.util.module_from_spec")
-def module_from_spec(m: Any, spec: Value) -> Value:
-    from oarlock_profiler.core.overlays.stdlib_files import locate  # noqa: PLC0415
-
-    if isinstance(spec, Spec):
-        path = locate(m, spec.path)
-        data = m.sources.read(path) if path is not None else None
-        if path is not None and data is not None:
-            return m.importer.run(spec.name, path, data)
-    return m.unknown("a module from a file that is not in the bundle")
-
-
-unknown_result("str", "the version that is installed where the script runs", "importlib.metadata.version", "pkg_resources.get_distribution", "pkg_resources.parse_version", "packaging.version.parse", "packaging.version.Version", "distutils.version.LooseVersion", "pkg_resources.resource_filename", "importlib.resources.files", "packaging.version.LegacyVersion", "distutils.version.StrictVersion", "importlib.metadata.entry_points", "importlib.resources.path")  # fmt: skip
-for _name in ("importlib.metadata.PackageNotFoundError", "pkg_resources.DistributionNotFound"):
+unknown_result("str", "the version that is installed where the script runs", "pkg_resources.resource_filename", "importlib.resources.files", "importlib.metadata.entry_points", "importlib.resources.path")  # fmt: skip
+for _name in ("pkg_resources.DistributionNotFound",):
     register(_name, EXCEPTIONS["ImportError"])
 nothing("importlib.invalidate_caches", "setuptools.setup", "site.addsitedir", "pkg_resources.require")
 
