@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oarlock_runtime import BusMessage
-from oarlock_schemas import Evidence, Memory, MemoryPeak, NodeMetrics, Portrait
+from oarlock_schemas import Memory, MemoryPeak, NodeMetrics, Portrait
 
 if TYPE_CHECKING:
     from tests.telemetry.conftest import Others, TelemetryProcess
@@ -22,8 +22,7 @@ PORTRAIT = Portrait(
     precision="float32",
     method="calibrated",
     confidence=0.9,
-    memory=Memory(peak=MemoryPeak(device_bytes=220 * MIB, reserve_bytes=300 * MIB)),
-    evidence=[Evidence(fact="calibration factor", value=1.1, how="calibrated")],
+    memory=Memory(peak=MemoryPeak(device_bytes=220 * MIB, raw_device_bytes=200 * MIB, reserve_bytes=300 * MIB)),
     source_digest="sha256-x",
 )
 

@@ -6,12 +6,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from oarlock_schemas import Measured, Portrait, Predicted, RunRecord, TaskFinished, TaskLaunched, TaskPlaced
+from oarlock_schemas import Measured, Predicted, RunRecord, TaskFinished, TaskLaunched, TaskPlaced
 from oarlock_telemetry.core.runs import Facts, Finish, Followed
 from oarlock_telemetry.core.tally import close
-
-CALIBRATION_FACT = "calibration factor"
-"""The evidence by which a portrait says that its device figure was corrected: raw × factor."""
 
 
 def facts_of(launched: TaskLaunched, placed: TaskPlaced | None, known_kind: tuple[str, str] | None) -> Facts:
@@ -52,19 +49,11 @@ def facts_of(launched: TaskLaunched, placed: TaskPlaced | None, known_kind: tupl
         precision=portrait.precision,
         source_digest=portrait.source_digest,
         predicted_bytes=predicted,
-        raw_predicted_bytes=None if predicted is None else round(predicted / calibration_factor(portrait)),
+        raw_predicted_bytes=portrait.memory.peak.raw_device_bytes or predicted,
         reserve_bytes=portrait.memory.peak.reserve_bytes,
         step_seconds=placed.predicted_step_seconds if facts.step_seconds is None else facts.step_seconds,
         method=portrait.method,
     )
-
-
-def calibration_factor(portrait: Portrait) -> float:
-    """What the raw figure was multiplied by; 1 where the portrait was not corrected."""
-    for evidence in portrait.evidence:
-        if evidence.fact == CALIBRATION_FACT and isinstance(evidence.value, int | float) and evidence.value > 0:
-            return float(evidence.value)
-    return 1.0
 
 
 def finish_of(event: TaskFinished, kernel_peak_bytes: int | None) -> Finish:
