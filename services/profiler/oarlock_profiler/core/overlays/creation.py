@@ -150,7 +150,14 @@ def _number(value: Value) -> int | float:
     return integer(value)
 
 
-@operator(names("linspace", "logspace", method=False), rename={"stop": "end", "num": "steps"})
+@operator(names("logspace", method=False), rename={"stop": "end", "num": "steps"})
+def logspace(context: Context, start: Value, end: Value, steps: Value = 100, *args: Value, dtype: Value = None, **kwargs: Value) -> Value:
+    """Numbers whose logarithms are evenly spaced."""
+    del start, end, args
+    return _made(context, (integer(steps),), dtype_name(dtype), kwargs, "logspace")
+
+
+@operator(names("linspace", method=False), rename={"stop": "end", "num": "steps"})
 def linspace(context: Context, start: Value, end: Value, steps: Value = 100, *args: Value, dtype: Value = None, **kwargs: Value) -> Value:
     """Evenly spaced numbers by count."""
     del args

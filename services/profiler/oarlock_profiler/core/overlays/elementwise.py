@@ -4,6 +4,7 @@ PaddlePaddle's ``backward.yaml``.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from oarlock_profiler.core.engine.dtypes import COMPLEX, FLOATING, promote_operands
@@ -60,10 +61,29 @@ def _saved(rule: str, input: Tensor) -> list[Any]:
     return [input] if rule == "in" else ["output"] if rule == "out" else [numel(input.shape or ())] if rule == "mask" else []
 
 
+_COMPUTE_UNARY: dict[str, Any] = {
+    "exp": math.exp, "log": math.log, "log2": math.log2, "log10": math.log10, "sqrt": math.sqrt, "abs": abs, "neg": lambda v: -v,
+    "floor": math.floor, "ceil": math.ceil, "round": round, "trunc": math.trunc, "square": lambda v: v * v, "sin": math.sin,
+    "cos": math.cos, "tanh": math.tanh, "reciprocal": lambda v: 1 / v,
+}  # fmt: skip
+
+
+def _small_unary(name: str, known: Any) -> Any:
+    """The known result over a small known operand, or None."""
+    compute = _COMPUTE_UNARY.get(name)
+    if compute is None or known is None:
+        return None
+    try:
+        return [compute(v) for v in known] if isinstance(known, list) else compute(known)
+    except (ArithmeticError, ValueError, TypeError):
+        return None
+
+
 def unary(context: Context, name: str, input: Value, *, inplace: bool = False, value: Any = None) -> Tensor:
     """Apply the element-wise operator ``name``."""
     engine = engine_of(context)
     x = tensor(context, input)
+    value = _small_unary(name, x.value) if value is None else value
     keeps = UNARY.get(name) or ACTIVATIONS.get(name) or ("in", "in")
     paddle = engine.framework == "paddle"
     if name == "softsign" and not paddle:
@@ -615,7 +635,7 @@ def prelu(context: Context, input: Value, weight: Value, data_format: Value = "N
     """Leaky ReLU with a learned slope."""
     del data_format
     x, w = tensor(context, input), tensor(context, weight)
-    return engine_of(context).apply("prelu", [x, w], x.shape or (), x.dtype, saved=[x, w], grad=("reuse", "fresh") if context.engine.framework == "paddle" else "fresh", backward_workspace_bytes=0 if context.engine.framework == "paddle" else x.nbytes)
+    return engine_of(context).apply("prelu", [x, w], x.shape or (), x.dtype, saved=[x, w], grad=("reuse", "fresh") if context.engine.framework == "paddle" else "fresh", backward_workspace_bytes=x.nbytes)
 
 
 @operator(["paddle.nn.functional.maxout"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from oarlock_profiler.core.engine.dtypes import COMPLEX, FLOATING, size_of
@@ -209,7 +210,10 @@ def _scan(name: str, saves: Any) -> None:
         if axis is None and context.engine.framework == "paddle":
             shape = (numel(shape),)
         kind = dtype_name(dtype) or ("int64" if x.dtype not in FLOATING and x.dtype not in COMPLEX else x.dtype)
-        return engine_of(context).apply(name, [x], shape, kind, saved=saves(x), backward_workspace_bytes=_temporaries(context, name, x))
+        value = list(itertools.accumulate(x.value)) if name == "cumsum" and isinstance(x.value, list) else None
+        return engine_of(context).apply(
+            name, [x], shape, kind, saved=saves(x), backward_workspace_bytes=_temporaries(context, name, x), value=value
+        )
 
     call.__name__ = name
     operator([*names(name), *names(name + "_")])(call)
@@ -266,7 +270,9 @@ def diff(context: Context, input: Value, n: Value = 1, axis: Value = -1, prepend
     shape = list(x.shape or ())
     at = axis_of(int(axis), len(shape))
     shape[at] = max(0, shape[at] - int(n) + sum(tensor(context, t).shape[at] for t in (prepend, append) if t is not None))  # type: ignore[index]
-    return engine_of(context).apply("diff", [x], shape)
+    known = x.value if isinstance(x.value, list) and n == 1 and prepend is append is None else None
+    value = [b - a for a, b in itertools.pairwise(known)] if known is not None else None
+    return engine_of(context).apply("diff", [x], shape, value=value)
 
 
 @operator(["paddle.numel", "paddle.tensor.numel"])
