@@ -34,7 +34,7 @@ class FileRunStore:
             except ValidationError:
                 path.replace(path.with_suffix(".unreadable"))
                 continue
-            stored.append(Stored(run, self._placement(run.key)))
+            stored.append(Stored(run, None if run.phase == "reported" else self._placement(run.key)))
         cancelled = {}
         for path in self._cancelled.iterdir():
             cancelled[path.name] = path.stat().st_mtime

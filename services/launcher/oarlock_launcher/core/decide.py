@@ -7,6 +7,7 @@ runtime is started, what is found is followed, what has ended is told again (und
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 
 from oarlock_launcher.core import effects as do
@@ -171,7 +172,9 @@ def _reported(state: SiteState, key: Key) -> Decision:
     run = state.runs.get(key)
     if run is None or run.phase != "ended":
         return state, []
-    run = run.to("reported")
+    # What was told need not be kept: runs are remembered for a day, and there may be thousands.
+    ending = None if run.ending is None else replace(run.ending, log_tail=())
+    run = run.to("reported", ending=ending)
     return state.with_run(run), [do.Save(run), do.Discard(key)]
 
 

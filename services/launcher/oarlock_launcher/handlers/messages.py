@@ -18,6 +18,8 @@ from oarlock_schemas import FINAL, InvalidMessage, TaskPlaced, read
 _EARLY = frozenset({"submitted", "profiled", "queued"})
 _EARLY_SECONDS = 0.2
 _EARLY_DELIVERIES = 25
+_READY_SECONDS = 10.0
+_READY_AGAIN_SECONDS = 5.0
 
 
 class AnyObject(RootModel[dict[str, Any]]):
@@ -65,9 +67,10 @@ class Handlers:
         if placed.site not in self._sites:
             raise PermanentError(f"the placement is for site {placed.site}, not for {', '.join(sorted(self._sites))}")
         run = run_of(placed, self._clock())
+        await self._ready()
         known = await self._channel.task_state(placed.task_id)
         state, attempt = known or (None, 0)
-        if state in _EARLY and context.delivery_count < _EARLY_DELIVERIES:
+        if state in _EARLY and attempt <= placed.attempt and context.delivery_count < _EARLY_DELIVERIES:
             # Its matcher publishes before it has moved the record; the move is on its way.
             raise TemporaryError(f"the task's record still says {state}", _EARLY_SECONDS)
         event = on.Placed(
@@ -77,7 +80,7 @@ class Handlers:
             final=state if state in FINAL else None,
             newer_attempt=attempt if attempt > placed.attempt else None,
         )
-        deferred = await self._site.placed(placed, event)
+        deferred = self._site.placed(placed, event)
         if deferred is not None:
             raise TemporaryError(deferred.why, deferred.delay_seconds)
 
@@ -91,7 +94,17 @@ class Handlers:
         except InvalidName as error:
             raise PermanentError(str(error)) from error
         reason = None if message.reason is None else message.reason[:1024]
-        await self._site.cancel(on.Cancel(task_id, message.by[:128], reason))
+        await self._ready()
+        self._site.happened(on.Cancel(task_id, message.by[:128], reason))
+
+    async def _ready(self) -> None:
+        """Take nothing before what an earlier launcher left is taken over: it may be the very same run.
+
+        Raises:
+            TemporaryError: the site's runtime does not answer yet.
+        """
+        if not await self._site.ready(_READY_SECONDS):
+            raise TemporaryError("the site's runtime does not answer", _READY_AGAIN_SECONDS)
 
     def _foreign(self, run: Run) -> str | None:
         """Why the placement cannot be ours; None where it can."""

@@ -76,14 +76,15 @@ class Site:
         """What the core believes."""
         return self._state
 
-    @property
-    def recovered(self) -> bool:
-        """Whether what an earlier launcher left behind has been taken over."""
+    async def ready(self, seconds: float) -> bool:
+        """Whether, within ``seconds``, what an earlier launcher left behind has been taken over."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._recovered.wait(), seconds)
         return self._recovered.is_set()
 
     async def recover(self) -> None:
         """Take over what an earlier launcher left. Placements are taken only after that."""
-        if self.recovered:
+        if self._recovered.is_set():
             return
         stored, cancelled = self._store.load()
         self._state = SiteState(cancelled=cancelled)
@@ -103,18 +104,12 @@ class Site:
             log.info("took over runs", runs=len(found))
         self._recovered.set()
 
-    async def placed(self, placed: TaskPlaced, event: on.Placed) -> do.Defer | None:
+    def placed(self, placed: TaskPlaced, event: on.Placed) -> do.Defer | None:
         """A placement came in; what is returned asks to have the message back later."""
-        await self._recovered.wait()
         if event.run.key not in self._state.runs:
             self._store.save_placement(placed)
             self._placements[event.run.key] = placed
         return self.happened(event)
-
-    async def cancel(self, event: on.Cancel) -> None:
-        """Somebody wants a task stopped."""
-        await self._recovered.wait()
-        self.happened(event)
 
     def happened(self, event: on.Event) -> do.Defer | None:
         """Decide, and set everything going that follows. Does not wait, so events are handled in order."""
@@ -158,7 +153,6 @@ class Site:
                 self._spawn(self._discard(self._state.runs[key]))
             case do.Forget(key):
                 self._store.forget(key)
-                self._placements.pop(key, None)
             case do.RememberCancel(task_id):
                 self._store.remember_cancel(task_id, self._clock())
             case do.ForgetCancel(task_id):
@@ -320,8 +314,8 @@ class Site:
         except RuntimeUnavailable as error:
             # What is left is found and removed at the next start.
             log.warning("could not clean up yet", task_id=run.task_id, error=str(error))
-        self._stops.pop(run.key, None)
-        self._telling.pop(run.key, None)
+        for kept in (self._stops, self._telling, self._placements):
+            kept.pop(run.key, None)
 
     async def _find(self, runtime: Runtime, runs: list[Run]) -> dict[Key, Run]:
         attempt = 0
