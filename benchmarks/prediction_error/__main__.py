@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.prediction_error import gpumemnet
+from benchmarks.prediction_error import gpumemnet, model_zoos
 from benchmarks.prediction_error.cases import Case
 from benchmarks.prediction_error.predict import Prediction, predict
 from benchmarks.prediction_error.scoring import markdown, mib, table, with_campaign_context
@@ -19,6 +19,10 @@ SOURCES = {
     "cnn": gpumemnet.cnns,
     "transformer": gpumemnet.transformers,
     "horus": gpumemnet.horus,
+    "realworld": model_zoos.realworld,
+    "schedtune": model_zoos.schedtune,
+    "xmem": model_zoos.xmem,
+    "timm": model_zoos.timm,
 }
 
 
@@ -29,6 +33,7 @@ def main() -> int:
     parser.add_argument("--source", action="append", choices=sorted(SOURCES), help="only these (default: all)")
     parser.add_argument("--limit", type=int, help="at most this many rows of a source, drawn with a fixed seed")
     parser.add_argument("--worst", type=int, default=0, help="also list this many of the worst rows")
+    parser.add_argument("--library-path", type=Path, action="append", default=[], help="where timm, transformers … lie")
     parser.add_argument("--json", type=Path, help="write every prediction here")
     options = parser.parse_args()
     predictions: list[Prediction] = []
@@ -37,7 +42,7 @@ def main() -> int:
         if options.limit and len(cases) > options.limit:
             cases = random.Random(7).sample(cases, options.limit)
         begun = time.monotonic()
-        predictions += [predict(case) for case in cases]
+        predictions += [predict(case, options.library_path) for case in cases]
         print(f"{name}: {len(cases)} scripts read in {time.monotonic() - begun:.0f} s", file=sys.stderr)
     scored = with_campaign_context(predictions)
     print(markdown(table(predictions, scored)))

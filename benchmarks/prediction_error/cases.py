@@ -54,9 +54,9 @@ def settings(model: str) -> dict[str, str]:
     """``mlp:input:12_output:3_act:leaky_relu_…`` as a dictionary; values may hold underscores, keys too."""
     body = model.split(":", 1)[1]
     keys = [
-        "input_channels", "input_size", "input", "output", "depth", "arch", "batch_size", "batch", "act", "dropout_rate",
-        "dropout", "batchnorm", "num_classes", "base_filters", "embedding_size", "num_layers", "num_heads",
-        "ff_hidden_size", "seq_length", "num_samples",
+        "input_channels", "input_size", "input", "output", "depth", "arch", "batch_size", "batch", "act",
+        "dropout_rate", "dropout", "batchnorm", "num_classes", "base_filters", "embedding_size", "num_layers",
+        "num_heads", "ff_hidden_size", "seq_length", "num_samples",
     ]  # fmt: skip
     found: dict[str, str] = {}
     rest = body

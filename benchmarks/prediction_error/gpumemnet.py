@@ -26,7 +26,8 @@ model = {model}.to(device)
 model({summary})  # the pass of a model summary
 criterion = nn.CrossEntropyLoss()
 optimizer = optim.Adam(model.parameters(), lr=1e-3)
-loader = DataLoader(TensorDataset({inputs}, torch.randint(0, {classes}, ({samples},))), batch_size={batch}, shuffle=True)
+dataset = TensorDataset({inputs}, torch.randint(0, {classes}, ({samples},)))
+loader = DataLoader(dataset, batch_size={batch}, shuffle=True)
 
 for epoch in range(10):
     model.train()
@@ -233,7 +234,7 @@ def _residual(given: dict[str, str], listed: list[tuple[str, int, int]], channel
     units = _units(listed)
     index = 0
     while index < len(units):
-        outputs, kernel = _channels(units[index][0], channels)
+        _, kernel = _channels(units[index][0], channels)
         shortcut = "nn.Identity()"
         inputs, before = channels, size
         if kernel == 1:
@@ -311,7 +312,7 @@ def horus(truth: Path) -> Iterator[Case]:
 
 def _case(row: dict[str, str], family: str, script: str, group: str, surroundings: str, *, scored: bool = True) -> Case:
     return Case(
-        source=row["source"],
+        source=row["source"].split("(")[0],
         name=f"{row['model']} batch {row['batch_size_per_gpu']}",
         family=family,
         script=script,

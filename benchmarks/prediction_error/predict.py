@@ -3,37 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks.prediction_error.cases import Case
 from oarlock_profiler.adapters.devices import spec_named
+from oarlock_profiler.adapters.sources import text_sources
 from oarlock_profiler.core.devices import DeviceSpec
 from oarlock_profiler.core.engine.trace import Op
-from oarlock_profiler.core.memory.peaks import Peaks, peaks_of, runs_within
+from oarlock_profiler.core.memory.peaks import Peaks, Stack, peaks_of, runs_within
 from oarlock_profiler.core.reader import read
 from oarlock_profiler.core.reading import Reading, Request
-
-
-class Text:
-    """A bundle of one script, and a library path held in memory."""
-
-    def __init__(self, text: str, libraries: Mapping[str, bytes] | None = None) -> None:
-        self._text = text
-        self._libraries = libraries or {}
-
-    def read(self, path: str) -> bytes | None:
-        return self._text.encode() if path == "main.py" else None
-
-    def exists(self, path: str) -> bool:
-        return path in {"main.py", ".", ""}
-
-    def listdir(self, path: str) -> Sequence[str]:
-        return ["main.py"] if path in {"", "."} else []
-
-    def library(self, module: str) -> tuple[str, bytes] | None:
-        data = self._libraries.get(module)
-        return None if data is None else (module, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +38,15 @@ class Prediction:
         return self.reserved_bytes + self.context_bytes
 
 
-def predict(case: Case) -> Prediction:
-    """Read and replay ``case``."""
+def predict(case: Case, library_paths: Sequence[Path] = ()) -> Prediction:
+    """Read and replay ``case``; library models are read from the sources under ``library_paths``."""
     spec = spec_named(case.device)
     if spec is None:
         raise ValueError(f"the catalogue has no device {case.device}")
     begun = time.perf_counter()
-    reading = read(Request(entry="main.py", arguments=case.arguments), Text(case.script), time.monotonic)
-    peaks = _peaks(reading, spec)
+    sources = text_sources({"main.py": case.script}, library_paths=library_paths)
+    reading = read(Request(entry="main.py", arguments=case.arguments), sources, time.monotonic)
+    peaks = _peaks(reading, spec, _stack(case))
     took = time.perf_counter() - begun
     if peaks is None or peaks.on_host or not reading.parameters_total or reading.trace.steps < 1:
         return Prediction(case, abstained=_why(reading), seconds=took, gaps=len(reading.findings.gaps))
@@ -82,8 +64,13 @@ def predict(case: Case) -> Prediction:
     )
 
 
-def _peaks(reading: Reading, spec: DeviceSpec) -> Peaks | None:
-    return peaks_of(reading.trace, reading.framework, spec)
+def _stack(case: Case) -> Stack:
+    """SchedTune's measurements are from PyTorch 1.x, the others from 2.x."""
+    return Stack(loading="eager" if case.source == "SchedTune" else "lazy")
+
+
+def _peaks(reading: Reading, spec: DeviceSpec, stack: Stack) -> Peaks | None:
+    return peaks_of(reading.trace, reading.framework, spec, stack=stack)
 
 
 def _why(reading: Reading) -> str:

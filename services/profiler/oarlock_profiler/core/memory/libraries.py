@@ -71,8 +71,13 @@ def is_convolution(op: Op) -> bool:
     return "conv" in op.name or "conv" in op.kernel
 
 
-def libraries_of(device: DeviceSpec | None, framework: str | None) -> Libraries:
-    """The libraries of ``framework`` on ``device``; an unknown device is taken for a common NVIDIA one."""
+def libraries_of(device: DeviceSpec | None, framework: str | None, *, recent: bool = True) -> Libraries:
+    """The libraries of ``framework`` on ``device``; an unknown device is taken for a common NVIDIA one.
+
+    Stacks that are not ``recent`` (PyTorch 1.x with cuDNN 8.0) showed neither kind of scratch.
+    """
+    if not recent:
+        return Libraries(framework, None)
     if device is None:
         return Libraries(framework, 80)
     return Libraries(framework, device.compute_capability)

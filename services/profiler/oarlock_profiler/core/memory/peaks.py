@@ -71,7 +71,7 @@ def peaks_of(
     on_host = not accelerators
     traced = accelerators[0] if accelerators else next(iter(requested))
     spec = None if on_host or (device is not None and device.is_host) else device
-    libraries = Libraries(framework, None) if on_host else libraries_of(spec, framework)
+    libraries = Libraries(framework, None) if on_host else libraries_of(spec, framework, recent=stack.loading == "lazy")
     allocator = _allocator(framework, on_host, stack)
     usage = replay(trace, traced, allocator, libraries=libraries, top=top)
     allocated = around(usage.allocated_bytes, ALLOCATED_BELOW + doubt, ALLOCATED_ABOVE + doubt)
@@ -103,7 +103,7 @@ def runs_within(trace: Trace, framework: str | None, device: DeviceSpec, *, stac
         return total + host_base(framework, accelerator=False).value <= device.capacity_bytes
     capacity = device.capacity_bytes - context_of(device, framework, stack.loading).bytes.value
     allocator = _allocator(framework, False, stack, capacity)
-    libraries = libraries_of(device, framework)
+    libraries = libraries_of(device, framework, recent=stack.loading == "lazy")
     return replay(trace, accelerators[0], allocator, libraries=libraries).out_of_memory is None
 
 
