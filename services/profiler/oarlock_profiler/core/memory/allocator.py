@@ -38,6 +38,7 @@ class PlainAllocator:
         self._sizes: dict[int, int] = {}
         self.allocated_bytes = 0
         self.reserved_bytes = 0
+        """The most that was allocated at once: what a tool that looks at the process would have seen."""
 
     @property
     def device_bytes(self) -> int:
@@ -49,10 +50,8 @@ class PlainAllocator:
         size = -(-nbytes // self._alignment) * self._alignment
         self._sizes[id] = size
         self.allocated_bytes += size
-        self.reserved_bytes += size
+        self.reserved_bytes = max(self.reserved_bytes, self.allocated_bytes)
 
     def free(self, id: int) -> None:
         """See :class:`Allocator`."""
-        size = self._sizes.pop(id, 0)
-        self.allocated_bytes -= size
-        self.reserved_bytes -= size
+        self.allocated_bytes -= self._sizes.pop(id, 0)
