@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from oarlock.cli import bus_verbs, calibration_verbs, reading_verbs, service_verbs
+from oarlock.cli import bus_verbs, calibration_verbs, planning_verbs, reading_verbs, service_verbs
 
 app = typer.Typer(
     name="oarlock",
@@ -15,7 +15,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verbs in (reading_verbs, service_verbs, bus_verbs, calibration_verbs):
+for verbs in (reading_verbs, service_verbs, bus_verbs, calibration_verbs, planning_verbs):
     verbs.add_to(app)
 
 
