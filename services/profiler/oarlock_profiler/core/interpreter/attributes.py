@@ -58,8 +58,20 @@ def where_defined(cls: Class, name: str) -> tuple[Value, Class]:
     return MISSING, cls
 
 
-def instance(m: Machine, obj: Instance, name: str) -> Value:
+def _asked(m: Machine, obj: Instance, name: str) -> Value:
+    """``__getattribute__`` of the script's class, then its ``__getattr__``."""
+    try:
+        return m.call(BoundMethod(obj.cls.getattribute, obj), [name])
+    except Raised as error:
+        if not error.value.cls.is_subclass(EXCEPTIONS["AttributeError"]):
+            raise
+    return instance(m, obj, name, bare=True)
+
+
+def instance(m: Machine, obj: Instance, name: str, *, bare: bool = False) -> Value:
     """Data descriptor, own attribute, class attribute, then ``__getattr__``."""
+    if obj.cls.getattribute is not None and not bare:
+        return _asked(m, obj, name)
     found, owner = where_defined(obj.cls, name)
     kind = type(found)
     if kind is Property:
@@ -301,6 +313,9 @@ def builtin(m: Machine, value: Value, name: str) -> Value:
         found = cls.lookup(name)
         if found is not MISSING:
             return bind(m, found, value, cls)
+    own = getattr(value, "__dict__", None)
+    if own and name in own and isinstance(value, dict):
+        return own[name]
     if name in _DATA:
         return getattr(value, name, MISSING)
     if name == "__class__":
@@ -326,6 +341,9 @@ def setattr_(m: Machine, target: Value, name: str, value: Value) -> None:
         target.attrs[name] = value
     elif isinstance(target, BoundMethod):
         setattr_(m, target.function, name, value)
+    elif isinstance(target, dict) and hasattr(target, "__dict__"):
+        # an OrderedDict or Counter takes attributes, as in CPython
+        vars(target)[name] = value
     elif not isinstance(target, (Unknown, Native, HostObject)):
         m.fail("AttributeError", f"{m.type_name(target)} has no attribute {name!r} to set")
 

@@ -126,7 +126,7 @@ def builtin_class(host: type, qualname: str = "", bases: tuple[Class, ...] = (OB
     """The class standing for ``host``, made once."""
     found = TYPES.get(host)
     if found is None:
-        found = Class(host.__name__, qualname or f"builtins.{host.__name__}", bases, {})
+        found = Class(qualname.rpartition(".")[2] or host.__name__, qualname or f"builtins.{host.__name__}", bases, {})
         found.mro = linearise(found)
         if found.qualname in _INSTANCES:
             found.make = _make

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from oarlock_profiler.core.interpreter import container_methods, operators, text_methods
-from oarlock_profiler.core.interpreter.builtin_types import PROPERTY, TYPES
+from oarlock_profiler.core.interpreter.builtin_types import TYPES
 from oarlock_profiler.core.interpreter.constructors import TYPE
-from oarlock_profiler.core.interpreter.descriptors import ClassMethod, Property, StaticMethod, Super
+from oarlock_profiler.core.interpreter.descriptors import ClassMethod, StaticMethod, Super
 from oarlock_profiler.core.interpreter.errors import EXCEPTIONS, OBJECT, Raised, exception
 from oarlock_profiler.core.interpreter.formatting import format_value, text
 from oarlock_profiler.core.interpreter.frames import Frame
@@ -410,11 +410,6 @@ def dir_(m: Any, value: Value = MISSING) -> Value:
 
 
 @builtin
-def property_(m: Any, fget: Value = None, fset: Value = None, fdel: Value = None, doc: Value = None) -> Value:
-    return Property(fget, fset, fdel)
-
-
-@builtin
 def staticmethod_(m: Any, function: Value) -> Value:
     return StaticMethod(function)
 
@@ -518,7 +513,7 @@ def memoryview_(m: Any, value: Value) -> Value:
 
 
 for _cls in TYPES.values():
-    if _cls.qualname.startswith("builtins.") and _cls not in (PROPERTY,):
+    if _cls.qualname.startswith("builtins."):
         _TABLE.setdefault(_cls.name, _cls)
 for _gone in ("NoneType", "ellipsis", "NotImplementedType"):
     _TABLE.pop(_gone, None)

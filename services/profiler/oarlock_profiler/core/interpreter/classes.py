@@ -139,6 +139,8 @@ def create(
         cls.bases = (bases[0],)
         cls.mro = linearise(cls)
     cls.unknown_base = doubt
+    asked, owner = where_defined(cls, "__getattribute__")
+    cls.getattribute = asked if isinstance(asked, Function) and owner.module is not None else None
     cls.meta = next((b.meta for b in cls.mro[1:] if b.meta is not None), None)
     if isinstance(metaclass, Class) and metaclass.module is not None:
         cls.meta = UserMeta(metaclass)

@@ -8,8 +8,8 @@ from typing import Any
 
 from oarlock_profiler.core.interpreter import attributes, builtin_types, classes
 from oarlock_profiler.core.interpreter.builtin_types import IMMUTABLE, TYPES
-from oarlock_profiler.core.interpreter.descriptors import ClassMethod
-from oarlock_profiler.core.interpreter.errors import OBJECT
+from oarlock_profiler.core.interpreter.descriptors import ClassMethod, Property
+from oarlock_profiler.core.interpreter.errors import OBJECT, Raised, exception
 from oarlock_profiler.core.interpreter.formatting import text
 from oarlock_profiler.core.interpreter.values import (
     MISSING,
@@ -220,6 +220,23 @@ for _cls in list(TYPES.values()):
         if _cls.make is not None:
             _cls.namespace["__init__"] = Native(f"{_cls.name}.__init__", _init)
 
+def _property_new(m: Any, cls: Value, fget: Value = None, fset: Value = None, fdel: Value = None, doc: Value = None) -> Value:
+    if cls is builtin_types.PROPERTY:
+        return Property(fget, fset, fdel)
+    return Instance(cls, {"fget": fget, "fset": fset, "fdel": fdel})
+
+
+def _property_get(m: Any, self: Instance, obj: Value, _cls: Value = None) -> Value:
+    return self if obj is None else m.call(self.attrs["fget"], [obj])
+
+
+builtin_types.PROPERTY.namespace.update(
+    {
+        "__new__": Native("property.__new__", _property_new),
+        "__init__": Native("property.__init__", lambda _m, _self, *_a, **_k: None),
+        "__get__": Native("property.__get__", _property_get),
+    }
+)
 TYPE = Class("type", "builtins.type", (OBJECT,), {})
 TYPE.mro = (TYPE, OBJECT)
 TYPE.namespace["__new__"] = Native("type.__new__", lambda m, _kind, *args, **kw: _type(m, *args, **kw))
@@ -240,8 +257,10 @@ def _object_new(m: Any, cls: Value, *_args: Value, **_kw: Value) -> Value:
 
 
 def _get_attribute(m: Any, self: Value, name: str) -> Value:
-    found = attributes.instance(m, self, name) if isinstance(self, Instance) else m.find(self, name)
-    return m.fail("AttributeError", f"no attribute {name!r}") if found is MISSING else found
+    found = attributes.instance(m, self, name, bare=True) if isinstance(self, Instance) else m.find(self, name)
+    if found is MISSING:
+        raise Raised(exception("AttributeError", f"no attribute {name!r}"), implicit=True)
+    return found
 
 
 OBJECT.namespace.update(

@@ -69,7 +69,7 @@ class Importer:
         module = self._find(name)
         if parent and not isinstance(module, Unknown):
             outer = self.modules.get(parent)
-            if isinstance(outer, Module) and outer.resolve is None:
+            if isinstance(outer, Module) and outer.resolve is None and type(outer.attrs.get(last)) is not Lazy:
                 outer.attrs[last] = module
         return module
 

@@ -55,7 +55,7 @@ class LazyLibrary:
             value = importer.top(lazy.module, module) if lazy.bound is None else module
         else:
             value = importer.member_of(lazy.module, lazy.name)
-        if attrs.get(name) is lazy:
+        if name in attrs:
             attrs[name] = value
         return value
 
@@ -156,6 +156,11 @@ def _imported(data: bytes) -> set[str]:
             word = part.split()
             if word:
                 names.add(word[-1].decode("utf-8", "replace"))
+    for match in re.finditer(rb"^import[ \t]+([^\n#]+)", data, re.MULTILINE):
+        for part in match.group(1).split(b","):
+            word = part.split()
+            if word:
+                names.add((word[-1] if b"as" in word else word[0].partition(b".")[0]).decode("utf-8", "replace"))
     return names
 
 

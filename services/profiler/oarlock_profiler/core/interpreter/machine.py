@@ -477,7 +477,7 @@ class Machine:
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 return self.derived("annotation")
         tree = ast.Module([ast.Expr(node)], [])
-        compiler = Compiler(self, tree)
+        compiler = Compiler(self, tree, library=function.module.library)
         run = compiler.expr(node, compiler.scopes[tree])
         with self.quiet():
             return run(Frame({}, {}, function.module))

@@ -142,7 +142,8 @@ class Class:
     ``make`` (overlay classes only) builds the instance's host object in place of :class:`Instance`.
     ``qualname`` is the dotted public name for overlay classes (``torch.nn.Linear``). ``meta`` (inherited) carries the
     class-level behaviour of enums, named tuples and metaclasses; ``unknown_base`` is set when a base could not be
-    found: attributes that are missing are then unknown rather than errors.
+    found: attributes that are missing are then unknown rather than errors; ``getattribute`` is the script's own
+    ``__getattribute__`` along the MRO, if any.
     """
 
     name: str
@@ -155,6 +156,7 @@ class Class:
     where: Where | None = None
     meta: Any = None
     unknown_base: Unknown | None = None
+    getattribute: Value = None
 
     def __repr__(self) -> str:
         return f"<class {self.qualname}>"

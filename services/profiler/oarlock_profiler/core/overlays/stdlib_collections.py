@@ -25,7 +25,7 @@ from oarlock_profiler.core.interpreter.values import (
     Unknown,
     Value,
 )
-from oarlock_profiler.core.overlays.registry import entry, linearise, native_class, register
+from oarlock_profiler.core.overlays.registry import entry, get, linearise, native_class, register
 
 LIBRARIES = ("collections", "itertools", "functools", "heapq", "bisect", "weakref")
 
@@ -56,6 +56,70 @@ def _abstract(name: str, *hosts: str) -> None:
         register(f"{module}.{name}", cls)
 
 
+def _mapping_get(m: Any, self: Value, key: Value, default: Value = None) -> Value:
+    found = operators.contains(m, self, key)
+    return operators.getitem(m, self, key) if m.truth(found) is True else default
+
+
+def _mapping_contains(m: Any, self: Value, key: Value) -> Value:
+    for one in m.iterate(self).items:
+        if m.truth(operators.compare(m, "==", one, key)) is True:
+            return True
+    return False
+
+
+def _mapping_update(m: Any, self: Value, other: Value = (), **more: Value) -> None:
+    given = m.call(builtin_types.DICT, [other])
+    if isinstance(given, dict):
+        for key, value in {**given, **more}.items():
+            operators.setitem(m, self, key, value)
+
+
+def _mapping_pop(m: Any, self: Value, key: Value, default: Value = MISSING) -> Value:
+    if m.truth(operators.contains(m, self, key)) is True:
+        value = operators.getitem(m, self, key)
+        operators.delitem(m, self, key)
+        return value
+    return m.fail("KeyError", "the key is not in the mapping") if default is MISSING else default
+
+
+def _mapping_setdefault(m: Any, self: Value, key: Value, default: Value = None) -> Value:
+    if m.truth(operators.contains(m, self, key)) is not True:
+        operators.setitem(m, self, key, default)
+    return operators.getitem(m, self, key)
+
+
+_MAPPING: dict[str, Callable[..., Value]] = {
+    "get": _mapping_get,
+    "__contains__": _mapping_contains,
+    "keys": lambda m, self: m.listed(self),
+    "values": lambda m, self: [operators.getitem(m, self, k) for k in m.listed(self)],
+    "items": lambda m, self: [(k, operators.getitem(m, self, k)) for k in m.listed(self)],
+}
+_MUTABLE_MAPPING: dict[str, Callable[..., Value]] = {
+    "update": _mapping_update, "pop": _mapping_pop, "setdefault": _mapping_setdefault,
+    "clear": lambda m, self: [operators.delitem(m, self, k) for k in m.listed(self)] and None,
+}  # fmt: skip
+
+
+def _sequence_index(m: Any, self: Value, item: Value) -> Value:
+    for position, one in enumerate(m.iterate(self).items):
+        if m.truth(operators.compare(m, "==", one, item)) is True:
+            return position
+    return m.fail("ValueError", "the item is not in the sequence")
+
+
+_SEQUENCE: dict[str, Callable[..., Value]] = {"index": _sequence_index, "__contains__": _mapping_contains}
+
+
+def _mixins(name: str, *tables: dict[str, Callable[..., Value]]) -> None:
+    """What a class gets for deriving from ``collections.abc.NAME``."""
+    for module in ("collections.abc", "collections", "typing"):
+        cls = get(f"{module}.{name}")
+        for table in tables:
+            cls.namespace.update({key: Native(f"{name}.{key}", fn) for key, fn in table.items()})
+
+
 _ALL = ("list", "tuple", "dict", "set", "frozenset", "str", "range", "bytes", "deque")
 _abstract("Iterable", *_ALL, "iterator", "GeneratorType")
 _abstract("Iterator", "iterator", "GeneratorType")
@@ -83,6 +147,13 @@ def chain_map(m: Any, *maps: Value) -> Value:
         if not isinstance(given, Unknown):
             out.update(given)
     return out
+
+
+_mixins("Mapping", _MAPPING)
+_mixins("MutableMapping", _MAPPING, _MUTABLE_MAPPING)
+_mixins("Sequence", _SEQUENCE)
+_mixins("MutableSequence", _SEQUENCE)
+_mixins("Set", {"__contains__": _mapping_contains})
 
 
 # -- named tuples ----------------------------------------------------------------------------------------------------
