@@ -25,7 +25,10 @@ MAX_MESSAGE_BYTES = 1_000_000
 class Message(BaseModel):
     """Base of every event and state: frozen, and strict about fields it does not name."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, ser_json_inf_nan="null")
+    # built when first used: a command that needs one model should not pay for all
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, populate_by_name=True, ser_json_inf_nan="null", defer_build=True
+    )
 
 
 M = TypeVar("M", bound=BaseModel)

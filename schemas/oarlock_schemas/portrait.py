@@ -74,8 +74,8 @@ class MemoryPeak(Message):
 class Memory(Message):
     """Memory of one device."""
 
-    parts: MemoryParts = MemoryParts()
-    peak: MemoryPeak = MemoryPeak()
+    parts: MemoryParts = Field(default_factory=MemoryParts)
+    peak: MemoryPeak = Field(default_factory=MemoryPeak)
     first_step_allocated_bytes: int | None = None
     steady_allocated_bytes: int | None = None
     host_bytes: int | None = Field(None, description="Main memory that the process needs.")
@@ -165,13 +165,13 @@ class Portrait(Message):
     kind: str = Field("training", examples=["training", "inference", "other"])
     method: How = Field(description="How the memory figure was got.")
     confidence: float = Field(ge=0, le=1)
-    parameters: Parameters = Parameters()
-    batch: Batch = Batch()
+    parameters: Parameters = Field(default_factory=Parameters)
+    batch: Batch = Field(default_factory=Batch)
     precision: str | None = Field(None, examples=["float32", "amp_float16", "bfloat16"])
     optimizer: str | None = Field(None, examples=["AdamW"])
-    distributed: Distributed = Distributed()
-    memory: Memory = Memory()
-    compute: Compute = Compute()
+    distributed: Distributed = Field(default_factory=Distributed)
+    memory: Memory = Field(default_factory=Memory)
+    compute: Compute = Field(default_factory=Compute)
     kernels: list[Kernel] = Field(default_factory=list)
     flags: list[str] = Field(default_factory=list)
     evidence: list[Evidence] = Field(default_factory=list)
