@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from oarlock_runtime import BusMessage
+from oarlock_runtime import BusMessage, EmbeddedServer
 from oarlock_schemas import Memory, MemoryPeak, NodeMetrics, Portrait
 
 if TYPE_CHECKING:
@@ -204,3 +204,23 @@ async def test_a_simulated_fleet_says_so_and_follows_its_model(
     peak = record.measured.peak_process_bytes
     assert peak is not None and abs(peak / (200 * MIB) - 1) <= 0.0909 and peak != 200 * MIB
     assert record.measured.peak_device_bytes is not None and record.measured.peak_device_bytes >= peak
+
+
+async def test_the_server_goes_away_in_mid_run(
+    others: Others, telemetry: TelemetryProcess, nats: EmbeddedServer
+) -> None:
+    device = others.cpu()
+    async with python("b = b'x' * (90 << 20); print('up', flush=True); input()") as process:
+        await line(process)
+        launched = await others.launch("away", device, process.pid)
+        await sampled(others, "away")
+        nats.kill()
+        nats.start()
+        await sampled(others, "away")
+    await others.finish("away", device, started_at=launched.at)
+    record = await others.record("away")
+    peak = record.measured.peak_process_bytes
+    assert peak is not None and peak > 90 * MIB
+    # The inventory is back as well.
+    assert (await others.device(f"local.node1.{device.uid}")).healthy
+    assert await others.stored(others.bus.subjects.completed("away")) == 1
