@@ -28,9 +28,15 @@ def new_record(state: MatcherState, demand: Demand, now: float) -> TaskRecord:
         due = min(due, demand.deadline - (demand.expected_seconds or 0.0) - settings.ageing_seconds)
     state.sequence += 1
     shapes = tuple(state.shapes.of(demand, count) for count in counts_to_try(demand))
-    group = (demand.owner, demand.algorithm, tuple(shape.number for shape in shapes))
+    # Only short tasks may pass what is held, so tasks of different expected durations do not stand for each other.
+    group = (demand.owner, demand.algorithm, _duration_class(demand), tuple(shape.number for shape in shapes))
     turn = Turn(due, state.sequence, demand.task_id)
     return TaskRecord(demand, Phase.WAITING, arrived, shapes, turn, group)
+
+
+def _duration_class(demand: Demand) -> int:
+    """Expected duration on a coarse scale (doubling); -1 when unknown."""
+    return -1 if demand.expected_seconds is None else int(demand.expected_seconds).bit_length()
 
 
 def book(

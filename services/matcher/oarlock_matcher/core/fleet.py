@@ -52,6 +52,7 @@ class FleetTable:
         self.uids: list[list[str | None]] = []
         self.holders: dict[str, dict[Holder, Share]] = {}
         self.node_holders: dict[str, dict[Holder, NodeShare]] = {}
+        self._several_sites = (-1, False)
         self.touched: list[int] = []
         self.touched_base = 0
         self._allocate(16)
@@ -345,6 +346,13 @@ class FleetTable:
         return list(dict.fromkeys(recent)) if len(recent) < self.size else None
 
     # --- reading -----------------------------------------------------------------------------------------------
+
+    def several_sites(self) -> bool:
+        """Whether the fleet has more than one site (worked out once per change of the inventory)."""
+        if self._several_sites[0] != self.inventory_version:
+            several = len({entry.node.site for entry in self.nodes}) > 1
+            self._several_sites = (self.inventory_version, several)
+        return self._several_sites[1]
 
     def site_of(self, row: int) -> str:
         return self.nodes[int(self.row_node[row])].node.site

@@ -18,7 +18,7 @@ from oarlock_matcher.core.devices import Share
 from oarlock_matcher.core.effects import Cancelled, Effect, Queued, Reason, Rejected, Release, Reserve
 from oarlock_matcher.core.explain import Why, rejections, smallest_bytes, would_free
 from oarlock_matcher.core.holds import choose_hold, closed_rows
-from oarlock_matcher.core.matching import ever_rows
+from oarlock_matcher.core.matching import could_span, ever_rows
 from oarlock_matcher.core.placing import describe, find_place, leases_of
 from oarlock_matcher.core.policies.registry import resolve
 from oarlock_matcher.core.preemption import preempt
@@ -387,7 +387,7 @@ def could_ever(state: MatcherState, shape: Shape) -> bool:
     could = ever_rows(state.fleet, shape, state.settings)
     if not len(could):
         return False
-    return int(could.max()) >= shape.count or (shape.span_nodes and int(could[could > 0].sum()) >= shape.count)
+    return int(could.max()) >= shape.count or (shape.span_nodes and could_span(state.fleet, could, shape.count))
 
 
 def _impossible(state: MatcherState, record: TaskRecord) -> Rejected | None:

@@ -43,6 +43,15 @@ def ever_rows(fleet: FleetTable, shape: Shape, settings: PolicySettings) -> NDAr
     return np.where(whole_row, mask.sum(axis=1), -1)
 
 
+def could_span(fleet: FleetTable, could: NDArray[np.intp], count: int) -> bool:
+    """Whether `count` devices of one model at one site could serve together. `could`: as from `ever_rows`."""
+    homes: dict[tuple[str, int], int] = {}
+    for row in np.flatnonzero(could > 0).tolist():
+        home = (fleet.site_of(row), int(fleet.row_model[row]))
+        homes[home] = homes.get(home, 0) + int(could[row])
+    return max(homes.values(), default=0) >= count
+
+
 class ShapeView:
     """Feasibility and score of every row for one shape under one policy.
 

@@ -4,8 +4,8 @@ score = ⌊(ΔF + w · Δstranded − a · r_k · milli) / quantum⌋, then the 
 
 ΔF is the published fragmentation gradient, for the demand mix seen so far. `stranded` are idle devices that their
 node's free processors could not feed: a shadow price of processors, high where a node is short of them. r_k, the
-scarcity of a kind, is the demand that names it (or a set with it) per capacity of that kind: what others could only find
-there is given to those who could go elsewhere last.
+scarcity of a kind, is the demand that names it (or a set with it) per capacity of that kind: what others could only
+find there is given last to those who could go elsewhere.
 """
 # ruff: noqa: ARG002 - one signature for all, whatever each needs of it
 

@@ -1,8 +1,8 @@
 """How much of each node's free devices the expected demand could not use, kept up to date row by row.
 
 F = Σ_m p_m · frag_m (Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation
-Gradient Descent", USENIX ATC'23). frag_m of a spec m: all idle milli of the node if m needs no device, cannot use this model or
-does not fit the node; else the sum of the leftovers that are too small for m's share.
+Gradient Descent", USENIX ATC'23). frag_m of a spec m: all idle milli of the node if m needs no device,
+cannot use this model or does not fit the node; else the sum of the leftovers that are too small for m's share.
 
 To find F after a placement for many rows at once without looking at every device again: specs that ask for the same
 devices form a group; for each row and group the field keeps how many devices could serve it and with how many milli.
@@ -161,7 +161,8 @@ def different_devices(free: NDArray[np.int64], fits: Mask) -> tuple[NDArray[np.i
 
 
 def free_cpu_milli(fleet: FleetTable, rows: Rows) -> NDArray[np.int64]:
-    return np.minimum(fleet.cpu_free[fleet.row_node[rows]], KNOWN_CPU_LIMIT)
+    free: NDArray[np.int64] = np.minimum(fleet.cpu_free[fleet.row_node[rows]], KNOWN_CPU_LIMIT)
+    return free
 
 
 def best_of(

@@ -64,7 +64,7 @@ class RuleBasedPolicy(BasePolicy):
 
     def weigh(self, fleet: FleetTable, shape: Shape, scores: Scores) -> Scores:
         weight = self._weights.balance
-        if not weight or len({entry.node.site for entry in fleet.nodes}) < 2:
+        if not weight or not fleet.several_sites():
             return scores
         idle = site_idle_share(fleet)
         bonus = np.fromiter((idle[entry.node.site] for entry in fleet.nodes), np.float64, len(fleet.nodes))
@@ -81,7 +81,7 @@ class RuleBasedPolicy(BasePolicy):
         parts["fragmentation"] = weights.fragmentation * float(squash(packing)[0])
         if shape.bandwidth_milli is not None and not shape.whole:
             parts["interference"] = weights.interference * float(self._calm(fleet, shape, rows, slots)[0])
-        if weights.balance:
+        if weights.balance and fleet.several_sites():
             parts["balance"] = weights.balance * site_idle_share(fleet)[fleet.site_of(row)]
         return parts
 
