@@ -15,7 +15,7 @@ const WORDS = {
 };
 let words = WORDS[localStorage.language || (navigator.language.startsWith("zh") ? "zh" : "en")];
 const board = { tasks: {}, devices: {}, leases: {}, samples: {} };
-let chosen = null, streams = [], pending = false;
+let chosen = null, streams = [], pending = false, connected = false;
 
 const $ = (id) => document.getElementById(id);
 function make(tag, text, cls) {
@@ -134,7 +134,8 @@ function choose(id) {
   streams = [
     follow(`/api/tasks/${encodeURIComponent(id)}/events`, (event) => {
       const item = make("li"), list = make("ul");
-      item.append(make("b", event.event), make("span", event.simulated ? ` ${words.simulated}` : "", "tag"));
+      item.append(make("b", event.event));
+      if (event.simulated) item.append(" ", make("span", words.simulated, "tag"));
       for (const line of sentences(event)) list.append(make("li", line));
       item.append(list);
       $("events").append(item);
@@ -149,10 +150,15 @@ function choose(id) {
   redraw();
 }
 
+function showConnection() {
+  $("live").className = connected ? "on" : "off";
+  $("live").textContent = connected ? words.live : words.off;
+}
 function translate() {
   document.documentElement.lang = words === WORDS.zh ? "zh" : "en";
   for (const element of document.querySelectorAll("[data-text]")) element.textContent = words[element.dataset.text];
   $("language").textContent = words.other;
+  showConnection();
   redraw();
 }
 $("language").addEventListener("click", () => {
@@ -163,6 +169,6 @@ $("language").addEventListener("click", () => {
 $("cancel").addEventListener("click", () => fetch(`/api/tasks/${encodeURIComponent(chosen)}/cancel`, { method: "POST" }));
 translate();
 follow("/api/board/events", (patch) => { CASES[patch.kind](patch); redraw(); }, (on) => {
-  $("live").className = on ? "on" : "off";
-  $("live").textContent = on ? words.live : words.off;
+  connected = on;
+  showConnection();
 });
