@@ -5,6 +5,7 @@ PaddlePaddle's ``backward.yaml``.
 from __future__ import annotations
 
 import math
+import math
 from typing import Any
 
 from oarlock_profiler.core.engine.dtypes import COMPLEX, FLOATING, promote_operands
@@ -79,6 +80,27 @@ def _small_unary(name: str, known: Any) -> Any:
         return None
 
 
+_KNOWN: dict[str, Any] = {
+    "exp": math.exp, "log": math.log, "log2": math.log2, "log10": math.log10, "log1p": math.log1p, "sqrt": math.sqrt, "abs": abs,
+    "floor": math.floor, "ceil": math.ceil, "round": round, "trunc": math.trunc, "neg": lambda v: -v, "sin": math.sin, "cos": math.cos,
+    "tanh": math.tanh, "square": lambda v: v * v, "reciprocal": lambda v: 1 / v, "rsqrt": lambda v: 1 / math.sqrt(v),
+    "sign": lambda v: (v > 0) - (v < 0), "relu": lambda v: max(v, 0),
+}  # fmt: skip
+
+
+def known_result(name: str, value: Any, floating: bool) -> Any:
+    """The content of a small known tensor after ``name``, or None."""
+    compute = _KNOWN.get(name)
+    if compute is None or value is None:
+        return None
+    try:
+        if isinstance(value, list):
+            return [float(compute(v)) if floating else compute(v) for v in value]
+        return float(compute(value)) if floating else compute(value)
+    except (ArithmeticError, ValueError, TypeError):
+        return None
+
+
 def unary(context: Context, name: str, input: Value, *, inplace: bool = False, value: Any = None) -> Tensor:
     """Apply the element-wise operator ``name``."""
     engine = engine_of(context)
@@ -99,6 +121,8 @@ def unary(context: Context, name: str, input: Value, *, inplace: bool = False, v
         dtype = engine.default_dtype
     if name == "abs" and dtype in COMPLEX:
         dtype = "float32"
+    if value is None:
+        value = known_result(name, x.value, dtype in FLOATING)
     mode = "reuse" if paddle and name in PADDLE_REUSE else "fresh"
     made = engine.apply(
         name, [x], x.shape or (), dtype, saved=saved, inplace=x if inplace and dtype == x.dtype else None, grad=mode,
@@ -484,7 +508,20 @@ def cast(context: Context, input: Value, dtype: str | None) -> Value:
     x = tensor(context, input)
     if dtype is None or dtype == x.dtype:
         return x
-    return engine_of(context).cast(x, dtype)
+    made = engine_of(context).cast(x, dtype)
+    made.value = _converted(x.value, dtype)
+    return made
+
+
+def _converted(value: Any, dtype: str) -> Any:
+    """Small known content in another type."""
+    if value is None:
+        return None
+    kind: Any = float if dtype in FLOATING else bool if dtype == "bool" else int
+    try:
+        return [kind(v) for v in value] if isinstance(value, list) else kind(value)
+    except (ArithmeticError, ValueError, TypeError):
+        return None
 
 
 @operator(names("cast", "astype", only="paddle"))

@@ -1,6 +1,6 @@
 """Clipping gradients, and re-parametrised weights (weight and spectral normalisation)."""
 
-# ruff: noqa: ARG001 - the signatures are the frameworks' own
+
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def clip_grad_norm_(context: Context, parameters: Value, max_norm: Value = 1.0, 
     return engine.tensor((), kind="temporary", device=device, op="total_norm")
 
 
-def clip_grad_value_(context: Context, parameters: Value, clip_value: Value = 1.0, *args: Value, **kwargs: Value) -> None:
+def clip_grad_value_(
+    context: Context, parameters: Value, clip_value: Value = 1.0, *args: Value, **kwargs: Value
+) -> None:
     """Bounds each gradient in place."""
     engine = engine_of(context)
     for p in _with_gradients(context, parameters):
@@ -83,14 +85,18 @@ def weight_norm(context: Context, module: Value, name: Value = "weight", dim: Va
     axis = integer(dim, -1) if dim is not None else -1
     torch = context.engine.framework == "torch"
     count = weight.shape[axis] if dim is not None else 1
-    length = tuple(count if i == axis % len(weight.shape) else 1 for i in range(len(weight.shape))) if torch else (count,)
+    length = (
+        tuple(count if i == axis % len(weight.shape) else 1 for i in range(len(weight.shape))) if torch else (count,)
+    )
     del module.attrs[name]
     module.attrs[f"{name}_v"] = weight
     module.attrs[f"{name}_g"] = parameter(context, length, None, weight.dtype, weight.device)
 
     def rebuild(inner: Context, layer: Value, args: Value) -> None:
         v, g = layer.attrs[f"{name}_v"], layer.attrs[f"{name}_g"]
-        layer.attrs[name] = engine_of(inner).apply("weight_norm", [v, g], v.shape or (), v.dtype, saved=[v, g, g.nbytes])
+        layer.attrs[name] = engine_of(inner).apply(
+            "weight_norm", [v, g], v.shape or (), v.dtype, saved=[v, g, g.nbytes]
+        )
 
     module.pre_hooks.append(Native("weight_norm", rebuild))
     return module
@@ -107,7 +113,9 @@ def spectral_norm(context: Context, module: Value, name: Value = "weight", *args
     module.attrs[f"{name}_orig"] = weight
     rows = weight.shape[0]
     for suffix, size in (("u", rows), ("v", numel(weight.shape) // max(rows, 1))):
-        module.attrs[f"{name}_{suffix}"] = engine_of(context).tensor((size,), weight.dtype, kind="buffer", device=weight.device, op="spectral_norm")
+        module.attrs[f"{name}_{suffix}"] = engine_of(context).tensor(
+            (size,), weight.dtype, kind="buffer", device=weight.device, op="spectral_norm"
+        )
         module.buffer_names[f"{name}_{suffix}"] = True
 
     def rebuild(inner: Context, layer: Value, given: Value) -> None:

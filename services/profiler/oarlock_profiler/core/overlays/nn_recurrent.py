@@ -18,8 +18,8 @@ from oarlock_profiler.core.overlays.shaping import concat, stack, unbind
 LIBRARIES = ("torch", "paddle")
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
-RESERVED = {"LSTM": 6, "GRU": 5, "RNN": 2}
-"""Values kept a step, layer, direction and hidden unit: the gates and the states between them."""
+RESERVED = {"LSTM": 6.9, "GRU": 4.5, "RNN": 1.75}
+"""Values kept a step, layer, direction and hidden unit: gates and states between them (read off PaddlePaddle's reserve space)."""
 
 
 def _weights(context: Context, self: LayerInstance, mode: str, inputs: int, hidden: int, suffix: str, bias: bool, proj: int, device: str | None, attrs: dict[str, Value]) -> None:  # fmt: skip
@@ -77,7 +77,7 @@ def _stack_forward(context: Context, self: LayerInstance, mode: str, input: Valu
         flops += gates * (inner + (proj or hidden))
         # weights' gradients cost as much as forward; so do the inputs', but nobody asks for those of the data
         backward_flops += gates * (inner + (proj or hidden)) + gates * ((proj or hidden) + (inner if index or x.requires_grad else 0))
-    reserve = 4 * rows * layers * directions * hidden * RESERVED[mode]
+    reserve = int(4 * rows * layers * directions * hidden * RESERVED[mode])
     state = (layers * directions, batch, proj or hidden) if batched else (layers * directions, proj or hidden)
     outputs: list[tuple[tuple[int, ...], Any]] = [((*shape[:-1], width), x.dtype), (state, x.dtype)]
     if mode == "LSTM":

@@ -337,14 +337,21 @@ def unique(context: Context, input: Value, *args: Value, return_index: Value = F
     x = tensor(context, input)
     engine = engine_of(context)
     count = numel(x.shape or ()) if axis is None else (x.shape or (1,))[int(axis)]
-    _unknown_extent(context, "unique", count)
-    found: list[Tensor] = [engine.apply("unique", [x], (count,) if axis is None else x.shape or (), x.dtype, grad="none")]
+    known = sorted(set(x.value)) if isinstance(x.value, list) else None
+    if known is not None:
+        count = len(known)
+    else:
+        _unknown_extent(context, "unique", count)
+    found: list[Tensor] = [
+        engine.apply("unique", [x], (count,) if axis is None else x.shape or (), x.dtype, grad="none", value=known)
+    ]
     if return_index is True:
         found.append(engine.apply("unique", [x], (count,), "int64", grad="none"))
     if return_inverse is True:
         found.append(engine.apply("unique", [x], x.shape or () if axis is None else (count,), "int64", grad="none"))
     if return_counts is True:
-        found.append(engine.apply("unique", [x], (count,), "int64", grad="none"))
+        times = [x.value.count(v) for v in known] if known is not None else None
+        found.append(engine.apply("unique", [x], (count,), "int64", grad="none", value=times))
     return found[0] if len(found) == 1 else tuple(found)
 
 

@@ -400,6 +400,9 @@ def _gathered(engine: Engine, node: Node, grads: list[Grad | None]) -> list[Grad
     if edge is None:
         return [None]
     made = engine.fresh_grad(edge.shape, edge.dtype, edge.device, node.name)
+    missing = made.nbytes - sum(g.nbytes for g in grads if g is not None)
+    zeros = engine.allocate(missing, "temporary", edge.device, "zeros") if missing > 0 else None
+    del zeros
     engine.record(f"{node.name}_backward", "concat", incoming.dtype, edge.shape, bytes_moved=2 * made.nbytes)
     return [made]
 
