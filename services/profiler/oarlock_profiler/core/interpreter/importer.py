@@ -188,6 +188,11 @@ class Importer:
             self._texts[key] = library.source(name) if found is None and written else found
         return self._texts[key]
 
+    def is_library_package(self, name: str) -> bool:
+        """Whether a library module is a package's ``__init__``."""
+        found = self._library(name)
+        return found is not None and found[0].endswith("__init__.py")
+
     def library_text(self, name: str) -> bytes | None:
         """The text of a library module."""
         found = self._library(name)
@@ -284,6 +289,10 @@ class Importer:
             value = attrs[name]
             return self.lazy.wake(value, attrs, name) if type(value) is Lazy else value
         if module.library:
+            full = f"{module.name}.{name}"
+            package = (module.file or "").endswith("__init__.py")
+            if package and not self.lazy.shadows(module, full, name) and self._library(full) is not None:
+                return self.load(full)
             value = self.lazy.search(module, name)
             if value is not MISSING:
                 return value

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from oarlock_profiler.core.interpreter.values import MISSING, Module, Value
@@ -20,6 +21,24 @@ if TYPE_CHECKING:
 _DEFINED = re.compile(rb"^(?:class|def|async def)[ \t]+(\w+)|^(\w+)(?:[ \t]*:[^=\n]+)?[ \t]*=[^=]", re.MULTILINE)
 _LISTED = re.compile(rb"^__all__\s*\+?=\s*[\[(]([^\])]*)[\])]", re.MULTILINE)
 _QUOTED = re.compile(rb"[\"'](\w+)[\"']")
+_STAR = re.compile(rb"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+\*", re.MULTILINE)
+_MOST_PENDING = 300
+"""More modules than that are no registry's package, and searching their text would take seconds."""
+
+UNREAD = frozenset(
+    {
+        "transformers.utils.auto_docstring.auto_docstring",
+        "transformers.utils.auto_docstring.auto_class_docstring",
+        "transformers.utils.auto_docstring.auto_method_docstring",
+        "transformers.utils.doc.add_start_docstrings",
+        "transformers.utils.doc.add_start_docstrings_to_model_forward",
+        "transformers.utils.doc.add_end_docstrings",
+        "transformers.utils.doc.add_code_sample_docstrings",
+        "transformers.utils.doc.replace_return_docstrings",
+        "transformers.models.auto.auto_factory.auto_class_update",
+    }
+)
+"""Library decorators that only write documentation, at a cost: they are taken to return what they are given."""
 
 
 class Lazy:
@@ -40,6 +59,7 @@ class LazyLibrary:
         self.importer = importer
         self.stars: dict[str, list[str]] = {}
         self._words: dict[str, frozenset[str]] = {}
+        self._inner: dict[str, tuple[str, ...]] = {}
         self._searching: set[tuple[str, str]] = set()
         self._pending: dict[str, None] = {}
         self._owners: dict[str, list[str]] = {}
@@ -86,27 +106,49 @@ class LazyLibrary:
             self._searching.discard(mark)
         return MISSING
 
+    def shadows(self, module: Module, full: str, name: str) -> bool:
+        """Whether ``from .name import *`` gives the package a ``name`` of its own in place of the submodule."""
+        return full in self.stars.get(module.name, ()) and name in self.words(full)
+
     def _look(self, source: str, name: str) -> Value:
-        if not self._may_hold(source, name):
-            return MISSING
         loaded = self.importer.load(source)
         self._pending.pop(source, None)
         return self.importer.attribute(loaded, name) if isinstance(loaded, Module) else MISSING
 
-    def _ranked(self, sources: list[str], name: str) -> list[str]:
-        """Later imports win in Python; those named like ``name`` are tried before."""
+    def _ranked(self, sources: list[str], name: str) -> Iterator[str]:
+        """Sources that may define ``name``: those called like it first, then later imports (which win in Python)."""
         lowered = name.lower().replace("_", "")
 
         def likeness(source: str) -> int:
             last = source.rpartition(".")[2].lower().replace("_", "")
             return -len(last) if lowered.startswith(last) else 0
 
-        return sorted(reversed(sources), key=likeness)
+        for source in sorted(reversed(sources), key=likeness):
+            if self._may_hold(source, name, 0):
+                yield source
 
-    def _may_hold(self, source: str, name: str) -> bool:
-        """Whether ``source`` may define ``name``: its text says so, or it imports stars of its own."""
-        words = self.words(source)
-        return name in words or "*" in words
+    def _may_hold(self, source: str, name: str, depth: int) -> bool:
+        """Whether the text of ``source``, or of what it imports by star, mentions ``name`` as its own."""
+        if name in self.words(source):
+            return True
+        return depth < 4 and any(self._may_hold(inner, name, depth + 1) for inner in self._star_texts(source))
+
+    def _star_texts(self, source: str) -> tuple[str, ...]:
+        """Modules that the text of ``source`` imports by star, by full name."""
+        if "*" not in self.words(source):
+            return ()
+        known = self._inner.get(source)
+        if known is None:
+            data = self.importer.library_text(source) or b""
+            is_package = self.importer.is_library_package(source)
+            found = []
+            for dots, name in _STAR.findall(data):
+                base = source.split(".")
+                up = len(dots) - (1 if is_package else 0)
+                base = base[: len(base) - up] if dots else []
+                found.append(".".join([*base, *([name.decode()] if name else [])]))
+            known = self._inner[source] = tuple(f for f in found if f != source)
+        return known
 
     def words(self, source: str) -> frozenset[str]:
         """Names that a module's text defines, lists or imports; ``*`` when it has star imports."""
@@ -125,7 +167,7 @@ class LazyLibrary:
 
     def complete(self, key: Value) -> bool:
         """A lookup of ``key`` failed in library code: load the pending modules that define it. True if any was."""
-        if not self._pending or not isinstance(key, str) or not key.isidentifier() or key in self._failed:
+        if not 0 < len(self._pending) <= _MOST_PENDING or not isinstance(key, str) or not key.isidentifier() or key in self._failed:
             return False
         if not self._owners:
             self._index()
