@@ -167,10 +167,10 @@ class Site:
         if placed is None:
             self.happened(on.StartFailed(run.key, "its placement was lost with the launcher's records"))
             return
-        await self._tell(run.key, lambda: self._channel.move(run, "launching"))
+        moving = self._spawn(self._tell(run.key, lambda: self._move(run, "launching")))
         deadline = self._clock() + _START_PATIENCE_SECONDS
         try:
-            handle = await self._start(run, placed, deadline)
+            handle = await self._start(run, placed, deadline, moving)
         except CannotStart as error:
             self.happened(on.StartFailed(run.key, str(error)))
         except RuntimeUnavailable as error:
@@ -181,12 +181,14 @@ class Site:
         else:
             self.happened(on.Started(run.key, handle.run_id, handle.pid, handle.command, handle.docker_command))
 
-    async def _start(self, run: Run, placed: TaskPlaced, deadline: float) -> Handle:
+    async def _start(self, run: Run, placed: TaskPlaced, deadline: float, moving: asyncio.Task[None]) -> Handle:
+        """Prepare while the record moves to launching, then start."""
         runtime = self._runtime(run)
         attempt = 0
         while True:
             try:
                 await self._unless_stopped(run.key, runtime.prepare(run, placed))
+                await moving
                 return await runtime.start(run, placed)
             except RuntimeUnavailable:
                 pause = _RETRY_SECONDS[min(attempt, len(_RETRY_SECONDS) - 1)]
@@ -328,10 +330,11 @@ class Site:
                 log.warning("the site's runtime does not answer", error=str(error), again_in_seconds=pause)
                 await asyncio.sleep(pause)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -141,10 +141,9 @@ class LogReader:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
+    """The object in ``path``; None where there is none, or only an empty claim, or what a crash left of one."""
     try:
-        text = path.read_text()
-    except OSError:
+        value: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError):
         return None
-    # A claim that was not filled in yet is empty.
-    value: dict[str, Any] | None = json.loads(text) if text else None
     return value

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import pwd
+import py_compile
 import shutil
 import signal
 import subprocess
@@ -73,6 +74,8 @@ class ProcessRuntime:
         self._account = _account(policy.user)
         root.mkdir(parents=True, exist_ok=True)
         root.chmod(0o711 if self._account else 0o700)
+        # A script that is run is compiled at each start, which takes longer than all it does.
+        self._shim = py_compile.compile(str(_SHIM), cfile=str(root.parent / "shim.pyc"), doraise=True) or str(_SHIM)
 
     async def prepare(self, run: Run, placed: TaskPlaced) -> None:
         """See ``ports.Runtime``."""
@@ -191,7 +194,7 @@ class ProcessRuntime:
         if not folder.claimed and run.key not in self._shims:
             with (folder.path / "shim.err").open("wb") as errors:
                 self._shims[run.key] = subprocess.Popen(  # noqa: ASYNC220  (forks and returns; the shim waits, not we)
-                    [sys.executable, "-I", "-S", str(_SHIM), str(folder.path)],
+                    [sys.executable, "-I", "-S", self._shim, str(folder.path)],
                     cwd="/",
                     env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
                     stdin=subprocess.DEVNULL,

@@ -295,12 +295,13 @@ def _memory_kills() -> int:
 
 
 def _write(path: Path, value: dict[str, Any]) -> None:
-    """Replace a file as a whole, so that a reader never sees half of it."""
+    """Replace a file as a whole, so that a reader never sees half of it.
+
+    Not flushed to the disk: a machine that loses its power has lost the run as well.
+    """
     temporary = path.with_suffix(".tmp")
     with temporary.open("w") as file:
         json.dump(value, file)
-        file.flush()
-        os.fsync(file.fileno())
     temporary.replace(path)
 
 
