@@ -280,7 +280,9 @@ class Engine:
         strided = 0
         if self.framework == "paddle" and inplace is None and not any(v is not None for v in views):
             # PaddlePaddle's kernels take no strides: such an input is copied for as long as the kernel runs.
-            strided = sum(t.nbytes for t in inputs if t.strides is not None and not is_contiguous(t.shape or (), t.strides))
+            strided = sum(
+                t.nbytes for t in inputs if t.strides is not None and not is_contiguous(t.shape or (), t.strides)
+            )
             workspace_bytes += strided
         if workspace_bytes:
             workspace = self.allocate(workspace_bytes, "workspace", device, name)

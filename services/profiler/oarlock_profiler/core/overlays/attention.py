@@ -17,7 +17,9 @@ from oarlock_profiler.core.overlays.shaping import permute, strides_of, transpos
 LIBRARIES = ("torch", "paddle")
 
 
-def fused(context: Context, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, heads_axis: int) -> Tensor:
+def fused(
+    context: Context, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, heads_axis: int
+) -> Tensor:
     """Flash or memory-efficient attention: keeps q, k, v, the output and one log-sum-exp a row.
 
     FLOPs as ``FlopCounterMode`` counts them: two products forward, five backward.
@@ -35,12 +37,21 @@ def fused(context: Context, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
     if mask is not None:
         saved.append(mask)
     return engine.apply(
-        "scaled_dot_product_attention", inputs, (*shape[:-1], width), None if engine.autocast else q.dtype, saved=saved, flops=flops,
-        backward_flops=flops * 5 // 2, matmul=True, kernel="flash_attn",
-    )  # fmt: skip
+        "scaled_dot_product_attention",
+        inputs,
+        (*shape[:-1], width),
+        None if engine.autocast else q.dtype,
+        saved=saved,
+        flops=flops,
+        backward_flops=flops * 5 // 2,
+        matmul=True,
+        kernel="flash_attn",
+    )
 
 
-def written_out(context: Context, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: Value, causal: bool, training: bool) -> Tensor:
+def written_out(
+    context: Context, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: Value, causal: bool, training: bool
+) -> Tensor:
     """Scores, softmax, dropout and product as operators of their own; q, k, v are ``(…, rows, width)``."""
     engine = engine_of(context)
     scaled = binary(context, "multiply", q, 0.125)
@@ -50,16 +61,37 @@ def written_out(context: Context, q: Tensor, k: Tensor, v: Tensor, mask: Tensor 
     else:
         scores = paddle_product(context, scaled, k, False, True)
     if mask is not None or causal:
-        addend = mask if mask is not None else engine.tensor((scores.shape or ())[-2:], scores.dtype, device=q.device, op="mask")
+        addend = (
+            mask
+            if mask is not None
+            else engine.tensor((scores.shape or ())[-2:], scores.dtype, device=q.device, op="mask")
+        )
         scores = binary(context, "add", scores, addend)
-    weights = engine.apply("softmax", [scores], scores.shape or (), None if engine.autocast else scores.dtype, saved=["output"], flops=5 * numel(scores.shape or ()))
+    weights = engine.apply(
+        "softmax",
+        [scores],
+        scores.shape or (),
+        None if engine.autocast else scores.dtype,
+        saved=["output"],
+        flops=5 * numel(scores.shape or ()),
+    )
     del scores
     weights = dropout(context, weights, p, training)
     return matmul(context, weights, v)
 
 
 @operator(["torch.nn.functional.scaled_dot_product_attention"], rename={})
-def torch_attention(context: Context, query: Value, key: Value, value: Value, attn_mask: Value = None, dropout_p: Value = 0.0, is_causal: Value = False, scale: Value = None, enable_gqa: Value = False) -> Value:  # fmt: skip
+def torch_attention(
+    context: Context,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_mask: Value = None,
+    dropout_p: Value = 0.0,
+    is_causal: Value = False,
+    scale: Value = None,
+    enable_gqa: Value = False,
+) -> Value:
     """Attention over ``(…, heads, rows, width)``."""
     del scale
     engine = engine_of(context)
@@ -80,8 +112,26 @@ def torch_attention(context: Context, query: Value, key: Value, value: Value, at
     return out
 
 
-@operator(["paddle.nn.functional.scaled_dot_product_attention", "paddle.nn.functional.scaled_dot_product_attention_", "paddle.nn.functional.flash_attention.scaled_dot_product_attention"], rename={})  # fmt: skip
-def paddle_attention(context: Context, query: Value, key: Value, value: Value, attn_mask: Value = None, dropout_p: Value = 0.0, is_causal: Value = False, training: Value = True, *args: Value, **kwargs: Value) -> Value:  # fmt: skip
+@operator(
+    [
+        "paddle.nn.functional.scaled_dot_product_attention",
+        "paddle.nn.functional.scaled_dot_product_attention_",
+        "paddle.nn.functional.flash_attention.scaled_dot_product_attention",
+    ],
+    rename={},
+)
+def paddle_attention(
+    context: Context,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_mask: Value = None,
+    dropout_p: Value = 0.0,
+    is_causal: Value = False,
+    training: Value = True,
+    *args: Value,
+    **kwargs: Value,
+) -> Value:
     """Attention over ``(batch, rows, heads, width)``."""
     del args, kwargs
     engine = engine_of(context)
@@ -89,13 +139,32 @@ def paddle_attention(context: Context, query: Value, key: Value, value: Value, a
     mask = tensor(context, attn_mask) if attn_mask is not None else None
     if engine.kernels == "cpu":
         turned = [permute(context, t, [0, 2, 1, 3]) for t in (q, k, v)]
-        out = written_out(context, turned[0], turned[1], turned[2], mask, dropout_p, is_causal is True, training is not False)
+        out = written_out(
+            context, turned[0], turned[1], turned[2], mask, dropout_p, is_causal is True, training is not False
+        )
         return permute(context, out, [0, 2, 1, 3])
     return fused(context, q, k, v, mask, is_causal is True, -2)
 
 
-@operator(["paddle.nn.functional.flash_attention.flash_attention", "paddle.incubate.nn.memory_efficient_attention.memory_efficient_attention", "paddle.nn.functional.flash_attention"], rename={"q": "query", "k": "key", "v": "value"})  # fmt: skip
-def paddle_flash(context: Context, query: Value, key: Value, value: Value, dropout: Value = 0.0, causal: Value = False, return_softmax: Value = False, *args: Value, **kwargs: Value) -> Value:  # fmt: skip
+@operator(
+    [
+        "paddle.nn.functional.flash_attention.flash_attention",
+        "paddle.incubate.nn.memory_efficient_attention.memory_efficient_attention",
+        "paddle.nn.functional.flash_attention",
+    ],
+    rename={"q": "query", "k": "key", "v": "value"},
+)
+def paddle_flash(
+    context: Context,
+    query: Value,
+    key: Value,
+    value: Value,
+    dropout: Value = 0.0,
+    causal: Value = False,
+    return_softmax: Value = False,
+    *args: Value,
+    **kwargs: Value,
+) -> Value:
     """Flash attention; gives ``(out, softmax or None)``."""
     del dropout, return_softmax, args, kwargs
     q, k, v = tensor(context, query), tensor(context, key), tensor(context, value)
@@ -107,16 +176,27 @@ def softmax_mask_fuse(context: Context, x: Value, mask: Value = None) -> Value:
     """Softmax with a causal or given mask in one kernel; keeps the output."""
     del mask
     a = tensor(context, x)
-    return engine_of(context).apply("softmax", [a], a.shape or (), a.dtype, saved=["output"], kernel="fused_softmax_mask")
+    return engine_of(context).apply(
+        "softmax", [a], a.shape or (), a.dtype, saved=["output"], kernel="fused_softmax_mask"
+    )
 
 
 @operator(["paddle.incubate.nn.functional.fused_rotary_position_embedding"], rename={})
-def fused_rotary(context: Context, q: Value, k: Value = None, v: Value = None, sin: Value = None, cos: Value = None, *args: Value, **kwargs: Value) -> Value:  # fmt: skip
+def fused_rotary(
+    context: Context,
+    q: Value,
+    k: Value = None,
+    v: Value = None,
+    sin: Value = None,
+    cos: Value = None,
+    *args: Value,
+    **kwargs: Value,
+) -> Value:
     """Rotary position embedding of queries and keys; keeps the tables only."""
     del args, kwargs
     engine = engine_of(context)
     tables = [t for t in (sin, cos) if isinstance(t, Tensor)]
-    made = []
+    made: list[Value] = []
     for part in (q, k, v):
         if part is None:
             made.append(None)
@@ -124,5 +204,3 @@ def fused_rotary(context: Context, q: Value, k: Value = None, v: Value = None, s
         x = tensor(context, part)
         made.append(engine.apply("fused_rotary_position_embedding", [x], x.shape or (), x.dtype, saved=tables))
     return tuple(made)
-
-

@@ -20,7 +20,14 @@ def channels_last(data_format: Value) -> bool:
     return isinstance(data_format, str) and data_format.endswith("C") and len(data_format) > 2
 
 
-def paddings(padding: Value, rank: int, sizes: tuple[int, ...], kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Pads:
+def paddings(
+    padding: Value,
+    rank: int,
+    sizes: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> Pads:
     """Padding before and after each spatial axis, from every way of writing it."""
     if isinstance(padding, str):
         if padding.upper() == "VALID":
@@ -32,7 +39,9 @@ def paddings(padding: Value, rank: int, sizes: tuple[int, ...], kernel: tuple[in
         return result
     if isinstance(padding, (list, tuple)) and padding and isinstance(padding[0], (list, tuple)):
         pairs = [tuple(integers(p)) for p in padding]
-        return [(p[0], p[1]) for p in pairs[-rank:]] if len(pairs) == rank else [(p[0], p[1]) for p in pairs[2 : 2 + rank]]
+        return (
+            [(p[0], p[1]) for p in pairs[-rank:]] if len(pairs) == rank else [(p[0], p[1]) for p in pairs[2 : 2 + rank]]
+        )
     found = integers(padding)
     if len(found) == 1:
         return [(found[0], found[0])] * rank
@@ -54,7 +63,6 @@ def convolve(
     data_format: Value = None,
 ) -> Tensor:
     """Convolution of ``rank`` spatial dimensions; keeps input and weight."""
-    engine = engine_of(context)
     x, w = tensor(context, input), tensor(context, weight)
     shape, kernel_shape = x.shape or (), w.shape or ()
     last = channels_last(data_format)
@@ -82,7 +90,16 @@ def convolve(
 
 
 def _with_bias(
-    context: Context, name: str, x: Tensor, w: Tensor, bias: Value, result: tuple[int, ...], flops: int, kernel: str, last: bool, rank: int
+    context: Context,
+    name: str,
+    x: Tensor,
+    w: Tensor,
+    bias: Value,
+    result: tuple[int, ...],
+    flops: int,
+    kernel: str,
+    last: bool,
+    rank: int,
 ) -> Tensor:
     engine = engine_of(context)
     saved: list[Any] = [(x, w), (w, x)]
@@ -94,7 +111,14 @@ def _with_bias(
         return engine.apply(name, [x, w, bias], result, saved=saved, flops=flops, matmul=True, kernel=kernel)
     # PaddlePaddle adds the bias in an operator of its own.
     product = engine.apply(name, [x, w], result, saved=saved, flops=flops, matmul=True, kernel=kernel)
-    view = engine.apply("reshape", [bias], (1, *(1,) * rank, result[-1]) if last else (1, result[1], *(1,) * rank), bias.dtype, view=bias, grad="alias")
+    view = engine.apply(
+        "reshape",
+        [bias],
+        (1, *(1,) * rank, result[-1]) if last else (1, result[1], *(1,) * rank),
+        bias.dtype,
+        view=bias,
+        grad="alias",
+    )
     return binary(context, "add", product, view)  # type: ignore[no-any-return]
 
 
@@ -137,29 +161,76 @@ def convolve_transposed(
     if not batched:
         result = result[1:]
     flops = 2 * full[0] * channels * numel(spatial) * kernel_shape[1] * numel(kernel)
-    return _with_bias(context, f"conv_transpose{rank}d", x, w, bias, result, flops, f"conv{max(rank, 2)}d_transpose", last, rank)
+    return _with_bias(
+        context, f"conv_transpose{rank}d", x, w, bias, result, flops, f"conv{max(rank, 2)}d_transpose", last, rank
+    )
 
 
 def _register(rank: int) -> None:
-    def torch_conv(context: Context, input: Value, weight: Value, bias: Value = None, stride: Value = 1, padding: Value = 0, dilation: Value = 1, groups: Value = 1) -> Value:  # fmt: skip
+    def torch_conv(
+        context: Context,
+        input: Value,
+        weight: Value,
+        bias: Value = None,
+        stride: Value = 1,
+        padding: Value = 0,
+        dilation: Value = 1,
+        groups: Value = 1,
+    ) -> Value:
         return convolve(context, input, weight, bias, stride, padding, dilation, groups, rank)
 
-    def paddle_conv(context: Context, x: Value, weight: Value, bias: Value = None, stride: Value = 1, padding: Value = 0, dilation: Value = 1, groups: Value = 1, data_format: Value = None) -> Value:  # fmt: skip
+    def paddle_conv(
+        context: Context,
+        x: Value,
+        weight: Value,
+        bias: Value = None,
+        stride: Value = 1,
+        padding: Value = 0,
+        dilation: Value = 1,
+        groups: Value = 1,
+        data_format: Value = None,
+    ) -> Value:
         return convolve(context, x, weight, bias, stride, padding, dilation, groups, rank, data_format)
 
-    def torch_transposed(context: Context, input: Value, weight: Value, bias: Value = None, stride: Value = 1, padding: Value = 0, output_padding: Value = 0, groups: Value = 1, dilation: Value = 1) -> Value:  # fmt: skip
-        return convolve_transposed(context, input, weight, bias, stride, padding, output_padding, groups, dilation, rank)
+    def torch_transposed(
+        context: Context,
+        input: Value,
+        weight: Value,
+        bias: Value = None,
+        stride: Value = 1,
+        padding: Value = 0,
+        output_padding: Value = 0,
+        groups: Value = 1,
+        dilation: Value = 1,
+    ) -> Value:
+        return convolve_transposed(
+            context, input, weight, bias, stride, padding, output_padding, groups, dilation, rank
+        )
 
-    def paddle_transposed(context: Context, x: Value, weight: Value, bias: Value = None, stride: Value = 1, padding: Value = 0, output_padding: Value = 0, groups: Value = 1, dilation: Value = 1, data_format: Value = None, output_size: Value = None) -> Value:  # fmt: skip
-        return convolve_transposed(context, x, weight, bias, stride, padding, output_padding, groups, dilation, rank, data_format, output_size)
+    def paddle_transposed(
+        context: Context,
+        x: Value,
+        weight: Value,
+        bias: Value = None,
+        stride: Value = 1,
+        padding: Value = 0,
+        output_padding: Value = 0,
+        groups: Value = 1,
+        dilation: Value = 1,
+        data_format: Value = None,
+        output_size: Value = None,
+    ) -> Value:
+        return convolve_transposed(
+            context, x, weight, bias, stride, padding, output_padding, groups, dilation, rank, data_format, output_size
+        )
 
-    for fn in (torch_conv, paddle_conv):
-        fn.__name__ = f"conv{rank}d"
-    for fn in (torch_transposed, paddle_transposed):
-        fn.__name__ = f"conv_transpose{rank}d"
+    torch_conv.__name__ = paddle_conv.__name__ = f"conv{rank}d"
+    torch_transposed.__name__ = paddle_transposed.__name__ = f"conv_transpose{rank}d"
     operator([f"torch.nn.functional.conv{rank}d", f"torch.conv{rank}d"], rename={})(torch_conv)
     operator([f"paddle.nn.functional.conv{rank}d"], rename={"input": "x"})(paddle_conv)
-    operator([f"torch.nn.functional.conv_transpose{rank}d", f"torch.conv_transpose{rank}d"], rename={})(torch_transposed)
+    operator([f"torch.nn.functional.conv_transpose{rank}d", f"torch.conv_transpose{rank}d"], rename={})(
+        torch_transposed
+    )
     operator([f"paddle.nn.functional.conv{rank}d_transpose"], rename={"input": "x"})(paddle_transposed)
 
 
@@ -168,7 +239,19 @@ for _rank in (1, 2, 3):
 
 
 @operator(["torchvision.ops.deform_conv2d", "paddle.vision.ops.deform_conv2d"], rename={"input": "x"})
-def deform_conv2d(context: Context, x: Value, offset: Value, weight: Value, bias: Value = None, stride: Value = 1, padding: Value = 0, dilation: Value = 1, *args: Value, mask: Value = None, **kwargs: Value) -> Value:  # fmt: skip
+def deform_conv2d(
+    context: Context,
+    x: Value,
+    offset: Value,
+    weight: Value,
+    bias: Value = None,
+    stride: Value = 1,
+    padding: Value = 0,
+    dilation: Value = 1,
+    *args: Value,
+    mask: Value = None,
+    **kwargs: Value,
+) -> Value:
     """Convolution at learned offsets; the gathered columns live while the kernel runs."""
     del args, kwargs
     engine = engine_of(context)
@@ -183,6 +266,13 @@ def deform_conv2d(context: Context, x: Value, offset: Value, weight: Value, bias
     flops = 2 * shape[0] * features * numel(out) * (w.shape or ())[1] * numel(kernel)
     columns = 4 * shape[1] * numel(kernel) * numel(out) * min(shape[0], 32)
     return engine.apply(
-        "deform_conv2d", inputs, (shape[0], features, *out), a.dtype, saved=inputs, flops=flops, matmul=True, workspace_bytes=columns,
+        "deform_conv2d",
+        inputs,
+        (shape[0], features, *out),
+        a.dtype,
+        saved=inputs,
+        flops=flops,
+        matmul=True,
+        workspace_bytes=columns,
         kernel="deformable_conv",
-    )  # fmt: skip
+    )

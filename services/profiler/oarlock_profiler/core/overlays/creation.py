@@ -28,7 +28,9 @@ KNOWN_LIMIT = 4096
 """Contents longer than this are not kept."""
 
 
-def _made(context: Context, shape: tuple[int, ...], dtype: str | None, kwargs: dict[str, Value], op: str, value: Any = None) -> Tensor:
+def _made(
+    context: Context, shape: tuple[int, ...], dtype: str | None, kwargs: dict[str, Value], op: str, value: Any = None
+) -> Tensor:
     engine = engine_of(context)
     device = place_of(context, kwargs.get("device", kwargs.get("place")))
     made = engine.tensor(shape, dtype or engine.default_dtype, device=device, op=op, value=value)
@@ -39,7 +41,14 @@ def _made(context: Context, shape: tuple[int, ...], dtype: str | None, kwargs: d
     return made
 
 
-KERNELS = {"zeros": "full", "ones": "full", "empty": "empty", "rand": "uniform", "randn": "gaussian", "normal": "gaussian"}
+KERNELS = {
+    "zeros": "full",
+    "ones": "full",
+    "empty": "empty",
+    "rand": "uniform",
+    "randn": "gaussian",
+    "normal": "gaussian",
+}
 
 
 def _filled(name: str, fill: float | None) -> None:
@@ -50,7 +59,13 @@ def _filled(name: str, fill: float | None) -> None:
             dtype = items.pop()
         given = items or [kwargs.get("shape", kwargs.get("size"))]
         dims = sizes(given)
-        value = [fill] * dims[0] if fill is not None and len(dims) == 1 and dims[0] <= KNOWN_LIMIT else fill if not dims else None
+        value = (
+            [fill] * dims[0]
+            if fill is not None and len(dims) == 1 and dims[0] <= KNOWN_LIMIT
+            else fill
+            if not dims
+            else None
+        )
         return _made(context, dims, dtype_name(dtype), kwargs, name, value)
 
     call.__name__ = name
@@ -66,7 +81,9 @@ _filled("standard_normal", None)
 
 
 @operator([*names("full", method=False), "paddle.tensor.creation.full"], rename={"size": "shape"})
-def full(context: Context, shape: Value, fill_value: Value = 0, dtype: Value = None, *args: Value, **kwargs: Value) -> Value:
+def full(
+    context: Context, shape: Value, fill_value: Value = 0, dtype: Value = None, *args: Value, **kwargs: Value
+) -> Value:
     """Filled with one value."""
     del args
     kind = dtype_name(dtype)
@@ -74,7 +91,13 @@ def full(context: Context, shape: Value, fill_value: Value = 0, dtype: Value = N
         kind = "bool" if isinstance(fill_value, bool) else "int64" if isinstance(fill_value, int) else None
     dims = integers(shape)
     known = fill_value if isinstance(fill_value, (int, float)) else None
-    value = [known] * dims[0] if len(dims) == 1 and dims[0] <= KNOWN_LIMIT and known is not None else known if not dims else None
+    value = (
+        [known] * dims[0]
+        if len(dims) == 1 and dims[0] <= KNOWN_LIMIT and known is not None
+        else known
+        if not dims
+        else None
+    )
     return _made(context, dims, kind, kwargs, "full", value)
 
 
@@ -102,7 +125,16 @@ def _like(name: str) -> None:
     operator(names(name, method=False), rename={"x": "input"})(call)
 
 
-for _name in ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like", "normal_like"):
+for _name in (
+    "zeros_like",
+    "ones_like",
+    "empty_like",
+    "full_like",
+    "rand_like",
+    "randn_like",
+    "randint_like",
+    "normal_like",
+):
     _like(_name)
 
 
@@ -112,7 +144,9 @@ def _new(name: str) -> None:
         x = tensor(context, input)
         if name == "new_tensor":
             made = tensor(context, shape[0] if shape else kwargs.get("data"))
-            return engine.tensor(made.shape or (), dtype_name(dtype) or x.dtype, device=x.device, op=name, value=made.value)
+            return engine.tensor(
+                made.shape or (), dtype_name(dtype) or x.dtype, device=x.device, op=name, value=made.value
+            )
         given = list(shape)
         if name == "new_full":
             given = given[:1] or [kwargs.get("size")]
@@ -129,7 +163,9 @@ for _name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor", "n
 
 
 @operator(names("arange", "range", method=False), rename={})
-def arange(context: Context, start: Value = 0, end: Value = None, step: Value = 1, dtype: Value = None, **kwargs: Value) -> Value:
+def arange(
+    context: Context, start: Value = 0, end: Value = None, step: Value = 1, dtype: Value = None, **kwargs: Value
+) -> Value:
     """Evenly spaced numbers by step."""
     if end is None:
         start, end = 0, start
@@ -151,14 +187,18 @@ def _number(value: Value) -> int | float:
 
 
 @operator(names("logspace", method=False), rename={"stop": "end", "num": "steps"})
-def logspace(context: Context, start: Value, end: Value, steps: Value = 100, *args: Value, dtype: Value = None, **kwargs: Value) -> Value:
+def logspace(
+    context: Context, start: Value, end: Value, steps: Value = 100, *args: Value, dtype: Value = None, **kwargs: Value
+) -> Value:
     """Numbers whose logarithms are evenly spaced."""
     del start, end, args
     return _made(context, (integer(steps),), dtype_name(dtype), kwargs, "logspace")
 
 
 @operator(names("linspace", method=False), rename={"stop": "end", "num": "steps"})
-def linspace(context: Context, start: Value, end: Value, steps: Value = 100, *args: Value, dtype: Value = None, **kwargs: Value) -> Value:
+def linspace(
+    context: Context, start: Value, end: Value, steps: Value = 100, *args: Value, dtype: Value = None, **kwargs: Value
+) -> Value:
     """Evenly spaced numbers by count."""
     del args
     count = integer(steps)
@@ -180,7 +220,9 @@ def eye(context: Context, num_rows: Value, num_columns: Value = None, dtype: Val
 
 
 @operator(names("randint", method=False), rename={"shape": "size"})
-def randint(context: Context, low: Value = 0, high: Value = None, size: Value = None, dtype: Value = None, **kwargs: Value) -> Value:
+def randint(
+    context: Context, low: Value = 0, high: Value = None, size: Value = None, dtype: Value = None, **kwargs: Value
+) -> Value:
     """Random integers."""
     if size is None and isinstance(high, (list, tuple)):
         size, high = high, None
@@ -198,7 +240,14 @@ def randperm(context: Context, n: Value, dtype: Value = None, **kwargs: Value) -
 def normal(context: Context, *args: Value, shape: Value = None, dtype: Value = None, **kwargs: Value) -> Value:
     """Random numbers of a given shape, or shaped as their mean."""
     if shape is None:
-        shape = next((a for a in reversed(args) if isinstance(a, (list, tuple)) or (isinstance(a, Tensor) and isinstance(a.value, list))), None)
+        shape = next(
+            (
+                a
+                for a in reversed(args)
+                if isinstance(a, (list, tuple)) or (isinstance(a, Tensor) and isinstance(a.value, list))
+            ),
+            None,
+        )
     if shape is None:
         like = next((a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)), None)
         dims: tuple[int, ...] = like.shape or () if like is not None else (1,)
@@ -222,7 +271,9 @@ def multinomial(context: Context, input: Value, num_samples: Value = 1, *args: V
     """Random indices by weight."""
     del args, kwargs
     x = tensor(context, input)
-    return engine_of(context).apply("multinomial", [x], (*(x.shape or ())[:-1], integer(num_samples)), "int64", grad="none")
+    return engine_of(context).apply(
+        "multinomial", [x], (*(x.shape or ())[:-1], integer(num_samples)), "int64", grad="none"
+    )
 
 
 def from_data(context: Context, data: Value, dtype: Value, kwargs: dict[str, Value], *, alias: bool) -> Tensor:
@@ -236,9 +287,13 @@ def from_data(context: Context, data: Value, dtype: Value, kwargs: dict[str, Val
         if alias:
             made = moved(context, data, device, wanted)
         else:
-            made = engine.tensor(data.shape, wanted or data.dtype, device=device or data.device, op="to_tensor", value=data.value)
+            made = engine.tensor(
+                data.shape, wanted or data.dtype, device=device or data.device, op="to_tensor", value=data.value
+            )
     elif isinstance(data, Unknown) and data.hint in ("int", "float", "bool"):
-        made = engine.tensor((), wanted or ("int64" if data.hint == "int" else engine.default_dtype), device=device, op="to_tensor")
+        made = engine.tensor(
+            (), wanted or ("int64" if data.hint == "int" else engine.default_dtype), device=device, op="to_tensor"
+        )
     elif isinstance(data, (bool, int, float, complex)):
         kind = "bool" if isinstance(data, bool) else "int64" if isinstance(data, int) else engine.default_dtype
         made = engine.tensor((), wanted or kind, device=device, op="to_tensor", value=data)
@@ -253,7 +308,20 @@ def from_data(context: Context, data: Value, dtype: Value, kwargs: dict[str, Val
     return made
 
 
-@operator(["torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor", "paddle.to_tensor", "paddle.tensor.to_tensor", "paddle.asarray", "paddle.as_tensor", "paddle.tensor.tensor"], rename={})  # fmt: skip
+@operator(
+    [
+        "torch.tensor",
+        "torch.as_tensor",
+        "torch.asarray",
+        "torch.scalar_tensor",
+        "paddle.to_tensor",
+        "paddle.tensor.to_tensor",
+        "paddle.asarray",
+        "paddle.as_tensor",
+        "paddle.tensor.tensor",
+    ],
+    rename={},
+)
 def to_tensor(context: Context, data: Value = None, dtype: Value = None, *args: Value, **kwargs: Value) -> Value:
     """A tensor with the given content."""
     if args and "device" not in kwargs:
@@ -261,7 +329,15 @@ def to_tensor(context: Context, data: Value = None, dtype: Value = None, *args: 
     return from_data(context, data, dtype, kwargs, alias=False)
 
 
-@operator(["torch.from_numpy", "torch.frombuffer", "torch.from_dlpack", "torch.utils.dlpack.from_dlpack", "paddle.utils.dlpack.from_dlpack"])
+@operator(
+    [
+        "torch.from_numpy",
+        "torch.frombuffer",
+        "torch.from_dlpack",
+        "torch.utils.dlpack.from_dlpack",
+        "paddle.utils.dlpack.from_dlpack",
+    ]
+)
 def from_numpy(context: Context, data: Value, *args: Value, **kwargs: Value) -> Value:
     """A host tensor over an array's memory."""
     del args
@@ -269,10 +345,17 @@ def from_numpy(context: Context, data: Value, *args: Value, **kwargs: Value) -> 
 
 
 for _cls, _dtype in (
-    ("FloatTensor", "float32"), ("DoubleTensor", "float64"), ("HalfTensor", "float16"), ("LongTensor", "int64"),
-    ("IntTensor", "int32"), ("ShortTensor", "int16"), ("ByteTensor", "uint8"), ("CharTensor", "int8"), ("BoolTensor", "bool"),
+    ("FloatTensor", "float32"),
+    ("DoubleTensor", "float64"),
+    ("HalfTensor", "float16"),
+    ("LongTensor", "int64"),
+    ("IntTensor", "int32"),
+    ("ShortTensor", "int16"),
+    ("ByteTensor", "uint8"),
+    ("CharTensor", "int8"),
+    ("BoolTensor", "bool"),
     ("BFloat16Tensor", "bfloat16"),
-):  # fmt: skip
+):
 
     def _construct(context: Context, *args: Value, _dtype: str = _dtype, **kwargs: Value) -> Value:
         del kwargs
@@ -291,7 +374,9 @@ def complex_(context: Context, real: Value, imag: Value, **kwargs: Value) -> Val
     """Complex numbers from parts."""
     del kwargs
     a, b = tensor(context, real), tensor(context, imag)
-    return engine_of(context).apply("complex", [a, b], a.shape or (), "complex128" if a.dtype == "float64" else "complex64")
+    return engine_of(context).apply(
+        "complex", [a, b], a.shape or (), "complex128" if a.dtype == "float64" else "complex64"
+    )
 
 
 @operator(["torch.polar", "paddle.polar"], rename={})
@@ -306,7 +391,9 @@ def polar(context: Context, abs: Value, angle: Value, **kwargs: Value) -> Value:
 def real(context: Context, input: Value) -> Value:
     """One part of complex numbers (a view)."""
     x = tensor(context, input)
-    return engine_of(context).apply("real", [x], x.shape or (), "float64" if x.dtype == "complex128" else "float32", view=x)
+    return engine_of(context).apply(
+        "real", [x], x.shape or (), "float64" if x.dtype == "complex128" else "float32", view=x
+    )
 
 
 @operator([*names("tril_indices", "triu_indices", method=False)], rename={"rows": "row", "cols": "col"})
@@ -326,7 +413,13 @@ def one_hot(context: Context, input: Value, num_classes: Value = -1) -> Value:
     count = integer(num_classes)
     if count < 0:
         raise Unknowable("the number of classes of one_hot is found from values")
-    return engine_of(context).apply("one_hot", [x], (*(x.shape or ()), count), "int64" if context.engine.framework == "torch" else "float32", grad="none")
+    return engine_of(context).apply(
+        "one_hot",
+        [x],
+        (*(x.shape or ()), count),
+        "int64" if context.engine.framework == "torch" else "float32",
+        grad="none",
+    )
 
 
 @operator(["paddle.nn.functional.sequence_mask"], rename={"input": "x"})
@@ -336,13 +429,25 @@ def sequence_mask(context: Context, x: Value, maxlen: Value = None, dtype: Value
     lengths = tensor(context, x)
     if maxlen is None:
         raise Unknowable("the longest length depends on values")
-    return engine_of(context).apply("sequence_mask", [lengths], (*(lengths.shape or ()), integer(maxlen)), dtype_name(dtype) or "int64", grad="none")
+    return engine_of(context).apply(
+        "sequence_mask", [lengths], (*(lengths.shape or ()), integer(maxlen)), dtype_name(dtype) or "int64", grad="none"
+    )
 
 
-@operator([f"{f}.{n}" for f in ("torch", "paddle", "paddle.audio.functional") for n in ("hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window", "get_window")], rename={})  # fmt: skip
+@operator(
+    [
+        f"{f}.{n}"
+        for f in ("torch", "paddle", "paddle.audio.functional")
+        for n in ("hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window", "get_window")
+    ],
+    rename={},
+)
 def window(context: Context, *args: Value, dtype: Value = None, **kwargs: Value) -> Value:
     """A window of given length."""
-    length = next((a for a in args if isinstance(a, int) and not isinstance(a, bool)), kwargs.get("window_length", kwargs.get("win_length")))
+    length = next(
+        (a for a in args if isinstance(a, int) and not isinstance(a, bool)),
+        kwargs.get("window_length", kwargs.get("win_length")),
+    )
     return _made(context, (integer(length),), dtype_name(dtype), kwargs, "window")
 
 
@@ -351,11 +456,20 @@ def shape_tensor(context: Context, input: Value) -> Value:
     """The shape as a tensor, its content known."""
     x = tensor(context, input)
     dims = list(x.shape or ())
-    return engine_of(context).tensor((len(dims),), "int32" if context.engine.framework == "paddle" else "int64", device="cpu", kind="temporary", value=dims, op="shape")
+    return engine_of(context).tensor(
+        (len(dims),),
+        "int32" if context.engine.framework == "paddle" else "int64",
+        device="cpu",
+        kind="temporary",
+        value=dims,
+        op="shape",
+    )
 
 
 @operator(["paddle.create_parameter", "paddle.tensor.create_parameter", "paddle.static.create_parameter"], rename={})
-def create_parameter(context: Context, shape: Value, dtype: Value = None, *args: Value, attr: Value = None, **kwargs: Value) -> Value:
+def create_parameter(
+    context: Context, shape: Value, dtype: Value = None, *args: Value, attr: Value = None, **kwargs: Value
+) -> Value:
     """A parameter outside of a layer."""
     del args, kwargs
     made = engine_of(context).parameter(integers(shape), dtype_name(dtype))
@@ -364,7 +478,9 @@ def create_parameter(context: Context, shape: Value, dtype: Value = None, *args:
 
 
 @operator(["torch.sparse_coo_tensor", "paddle.sparse.sparse_coo_tensor", "torch.sparse.FloatTensor"], rename={})
-def sparse_coo(context: Context, indices: Value, values: Value, size: Value = None, *args: Value, **kwargs: Value) -> Value:
+def sparse_coo(
+    context: Context, indices: Value, values: Value, size: Value = None, *args: Value, **kwargs: Value
+) -> Value:
     """A sparse tensor, sized as its dense shape's indices and values."""
     del args, kwargs
     v = tensor(context, values)
@@ -403,5 +519,3 @@ def cartesian(context: Context, *tensors: Value) -> Value:
     parts = [tensor(context, t) for t in items]
     count = math.prod(numel(p.shape or ()) for p in parts)
     return engine_of(context).apply("cartesian_prod", parts, (count, len(parts)))
-
-

@@ -13,8 +13,8 @@ from oarlock_profiler.core.overlays.registry import register
 LIBRARIES = ("torch", "paddle")
 
 ACCELERATORS = frozenset({
-    "cuda", "gpu", "npu", "xpu", "mlu", "musa", "hip", "dcu", "gcu", "intel_hpu", "hpu", "mps", "iluvatar_gpu", "metax_gpu", "custom",
-    "sdaa", "xla", "tpu", "privateuseone",
+    "cuda", "gpu", "npu", "xpu", "mlu", "musa", "hip", "dcu", "gcu", "intel_hpu", "hpu", "mps", "iluvatar_gpu",
+    "metax_gpu", "custom", "sdaa", "xla", "tpu", "privateuseone",
 })  # fmt: skip
 
 
@@ -42,7 +42,13 @@ class Device(HostObject):
         return repr(self)
 
     def py_type(self) -> str:
-        return "torch.device" if self.framework == "torch" else "paddle.CUDAPlace" if self.kind in ACCELERATORS else "paddle.CPUPlace"
+        return (
+            "torch.device"
+            if self.framework == "torch"
+            else "paddle.CUDAPlace"
+            if self.kind in ACCELERATORS
+            else "paddle.CPUPlace"
+        )
 
     def py_getattr(self, context: Context, name: str) -> Value:
         if name == "type":
@@ -126,9 +132,13 @@ def moved(context: Context, x: Tensor, device: str | None, dtype: str | None) ->
     if device is not None and device != x.device:
         held = engine.default_device
         made = engine.tensor(
-            x.shape, dtype or x.dtype, kind=x.storage.kind if x.storage is not None and x.storage.kind == "input" else "activation",
-            device=device, op="copy", value=x.value,
-        )  # fmt: skip
+            x.shape,
+            dtype or x.dtype,
+            kind=x.storage.kind if x.storage is not None and x.storage.kind == "input" else "activation",
+            device=device,
+            op="copy",
+            value=x.value,
+        )
         engine.default_device = held
         engine.record("copy", "memcpy_h2d", made.dtype, x.shape, bytes_moved=made.nbytes)
         if x.requires_grad and engine.grad_enabled:
@@ -219,4 +229,3 @@ def get_device(context: Context) -> Value:
 
 for _name in ("paddle.get_device", "paddle.device.get_device"):
     register(_name, Native(_name, get_device))
-

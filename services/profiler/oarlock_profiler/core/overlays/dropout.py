@@ -12,7 +12,9 @@ from oarlock_profiler.core.overlays.calling import engine_of, integers, operator
 LIBRARIES = ("torch", "paddle")
 
 
-def dropout(context: Context, input: Value, p: Value, training: bool, inplace: bool = False, axis: Value = None) -> Tensor:
+def dropout(
+    context: Context, input: Value, p: Value, training: bool, inplace: bool = False, axis: Value = None
+) -> Tensor:
     """Random zeros; the tensor itself when nothing is dropped."""
     engine = engine_of(context)
     x = tensor(context, input)
@@ -36,7 +38,15 @@ def _noise(context: Context, x: Tensor, mask_shape: tuple[int, ...], inplace: bo
         x = engine.apply("scale", [x], x.shape or (), x.dtype)
     noise = engine.tensor(mask_shape, x.dtype, device=x.device, kind="temporary", op="bernoulli")
     saved: list[Any] = [noise, x] if engine.framework == "paddle" else [noise]
-    return engine.apply("multiply", [x, noise], x.shape or (), x.dtype, saved=saved, inplace=x if inplace else None, grad=("fresh", "none"))
+    return engine.apply(
+        "multiply",
+        [x, noise],
+        x.shape or (),
+        x.dtype,
+        saved=saved,
+        inplace=x if inplace else None,
+        grad=("fresh", "none"),
+    )
 
 
 def feature_dropout(context: Context, input: Value, p: Value, training: bool, inplace: bool, rank: int) -> Tensor:
@@ -50,20 +60,32 @@ def feature_dropout(context: Context, input: Value, p: Value, training: bool, in
 
 
 @operator(["torch.nn.functional.dropout", "torch.dropout"], rename={"train": "training"})
-def torch_dropout(context: Context, input: Value, p: Value = 0.5, training: Value = True, inplace: Value = False) -> Value:
+def torch_dropout(
+    context: Context, input: Value, p: Value = 0.5, training: Value = True, inplace: Value = False
+) -> Value:
     """Dropout."""
     return dropout(context, input, p, training is not False, inplace is True)
 
 
 @operator(["paddle.nn.functional.dropout", "paddle.fluid.layers.dropout"], rename={"input": "x", "dropout_prob": "p"})
-def paddle_dropout(context: Context, x: Value, p: Value = 0.5, axis: Value = None, training: Value = True, *args: Value, **kwargs: Value) -> Value:
+def paddle_dropout(
+    context: Context,
+    x: Value,
+    p: Value = 0.5,
+    axis: Value = None,
+    training: Value = True,
+    *args: Value,
+    **kwargs: Value,
+) -> Value:
     """Dropout, of elements or along axes."""
     del args, kwargs
     return dropout(context, x, p, training is not False, False, axis)
 
 
 def _register(rank: int) -> None:
-    def call(context: Context, x: Value, p: Value = 0.5, training: Value = True, inplace: Value = False, **kwargs: Value) -> Value:
+    def call(
+        context: Context, x: Value, p: Value = 0.5, training: Value = True, inplace: Value = False, **kwargs: Value
+    ) -> Value:
         del kwargs
         return feature_dropout(context, x, p, training is not False, inplace is True, rank)
 
@@ -75,8 +97,13 @@ for _rank in (1, 2, 3):
     _register(_rank)
 
 
-@operator([*(f"{f}.nn.functional.{n}" for f in ("torch", "paddle") for n in ("alpha_dropout", "feature_alpha_dropout"))], rename={"input": "x"})
-def alpha_dropout(context: Context, x: Value, p: Value = 0.5, training: Value = True, *args: Value, **kwargs: Value) -> Value:
+@operator(
+    [*(f"{f}.nn.functional.{n}" for f in ("torch", "paddle") for n in ("alpha_dropout", "feature_alpha_dropout"))],
+    rename={"input": "x"},
+)
+def alpha_dropout(
+    context: Context, x: Value, p: Value = 0.5, training: Value = True, *args: Value, **kwargs: Value
+) -> Value:
     """Dropout that keeps mean and variance."""
     del args, kwargs
     a = tensor(context, x)

@@ -1,14 +1,12 @@
 """einops: rearrange, reduce and repeat by pattern, as transposes, reshapes and reductions."""
 
-# ruff: noqa: ARG001 - the signatures are the library's own
-
 from __future__ import annotations
 
 from oarlock_profiler.core.engine.modules import LayerInstance
 from oarlock_profiler.core.engine.shapes import ShapeError, numel
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import Context, Native, Value
-from oarlock_profiler.core.overlays.calling import Unknowable, engine_of, guarded, integer, tensor
+from oarlock_profiler.core.overlays.calling import Unknowable, guarded, integer, tensor
 from oarlock_profiler.core.overlays.linear_algebra import einsum
 from oarlock_profiler.core.overlays.nn_module import MODULE
 from oarlock_profiler.core.overlays.registry import get, native_class, register
@@ -63,11 +61,15 @@ def _spread(groups: Groups, extra: int) -> Groups:
         if group == ["..."]:
             result += [[f"...{i}"] for i in range(extra)]
         else:
-            result.append([n for name in group for n in ([f"...{i}" for i in range(extra)] if name == "..." else [name])])
+            result.append(
+                [n for name in group for n in ([f"...{i}" for i in range(extra)] if name == "..." else [name])]
+            )
     return result
 
 
-def apply_pattern(context: Context, value: Value, pattern: Value, sizes: dict[str, Value], reduction: str | None, repeat: bool) -> Tensor:
+def apply_pattern(
+    context: Context, value: Value, pattern: Value, sizes: dict[str, Value], reduction: str | None, repeat: bool
+) -> Tensor:
     """One pattern on one tensor."""
     if not isinstance(pattern, str):
         raise Unknowable("the pattern is not known")
@@ -84,7 +86,9 @@ def apply_pattern(context: Context, value: Value, pattern: Value, sizes: dict[st
     if dropped:
         if reduction is None:
             raise ShapeError(f"{dropped} vanish in {pattern}")
-        fn = get(f"{context.engine.framework}.{'amax' if reduction == 'max' else 'amin' if reduction == 'min' else reduction}")
+        fn = get(
+            f"{context.engine.framework}.{'amax' if reduction == 'max' else 'amin' if reduction == 'min' else reduction}"
+        )
         x = fn.call(context, x, [atoms.index(a) for a in dropped])
         atoms = [a for a in atoms if a in wanted]
     kept = [w for w in wanted if w in atoms]
@@ -139,7 +143,10 @@ def unpack(context: Context, tensor: Value, shapes: Value, pattern: Value) -> Va
     def run(inner: Context) -> Value:
         axis = parse(str(pattern)).index(["*"])
         parts = split(inner, tensor, [numel(s) for s in shapes], axis)
-        return [reshaped(inner, p, (*(p.shape or ())[:axis], *s, *(p.shape or ())[axis + 1 :])) for p, s in zip(parts, shapes, strict=True)]
+        return [
+            reshaped(inner, p, (*(p.shape or ())[:axis], *s, *(p.shape or ())[axis + 1 :]))
+            for p, s in zip(parts, shapes, strict=True)
+        ]
 
     return guarded(context, run, (), {})
 
@@ -167,7 +174,15 @@ def parse_shape(context: Context, x: Value, pattern: Value) -> Value:
 
 
 for _owner in ("einops", "einops.einops"):
-    for _name, _function in (("rearrange", rearrange), ("reduce", reduce), ("repeat", repeat), ("pack", pack), ("unpack", unpack), ("einsum", einsum_by_name), ("parse_shape", parse_shape)):  # fmt: skip
+    for _name, _function in (
+        ("rearrange", rearrange),
+        ("reduce", reduce),
+        ("repeat", repeat),
+        ("pack", pack),
+        ("unpack", unpack),
+        ("einsum", einsum_by_name),
+        ("parse_shape", parse_shape),
+    ):
         register(f"{_owner}.{_name}", Native(f"{_owner}.{_name}", _function))
 
 

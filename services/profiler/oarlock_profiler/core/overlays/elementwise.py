@@ -1,15 +1,14 @@
-"""Element-wise operators: arithmetic, comparison, activations, casts. What autograd keeps follows PyTorch's ``derivatives.yaml`` and
-PaddlePaddle's ``backward.yaml``.
+"""Element-wise operators: arithmetic, comparison, activations, casts. What autograd keeps follows PyTorch's
+``derivatives.yaml`` and PaddlePaddle's ``backward.yaml``.
 """
 
 from __future__ import annotations
 
 import math
-import math
 from typing import Any
 
 from oarlock_profiler.core.engine.dtypes import COMPLEX, FLOATING, promote_operands
-from oarlock_profiler.core.engine.engine import promoted_dtype
+from oarlock_profiler.core.engine.engine import Mode, promoted_dtype
 from oarlock_profiler.core.engine.shapes import Shape, broadcast, numel
 from oarlock_profiler.core.engine.strides import is_dense
 from oarlock_profiler.core.engine.tensor import Tensor
@@ -19,53 +18,120 @@ from oarlock_profiler.core.overlays.registry import register
 
 LIBRARIES = ("torch", "paddle")
 
-# What backward needs, per framework: "in" keeps the input, "out" the output, "mask" one byte an element, "" nothing.
+# What backward needs in PyTorch and in PaddlePaddle: "in" keeps the input, "out" the output, "" nothing.
 UNARY: dict[str, tuple[str, str]] = {
-    # name: (torch, paddle)
-    "exp": ("out", "out"), "log": ("in", "in"), "log2": ("in", "in"), "log10": ("in", "in"), "log1p": ("in", "in"),
-    "expm1": ("out", "out"), "sqrt": ("out", "out"), "rsqrt": ("out", "out"), "square": ("in", "in"),
-    "abs": ("in", "in"), "sin": ("in", "in"), "cos": ("in", "in"), "tan": ("out", "in"), "asin": ("in", "in"),
-    "acos": ("in", "in"), "atan": ("in", "in"), "sinh": ("in", "in"), "cosh": ("in", "in"), "asinh": ("in", "in"),
-    "acosh": ("in", "in"), "atanh": ("in", "in"), "tanh": ("out", "out"), "sigmoid": ("out", "out"), "erf": ("in", "in"),
-    "erfinv": ("out", "out"), "reciprocal": ("out", "out"), "lgamma": ("in", "in"), "digamma": ("in", "in"),
-    "neg": ("", ""), "sign": ("", ""), "floor": ("", ""), "ceil": ("", ""), "round": ("", ""), "trunc": ("", ""),
-    "frac": ("", ""), "deg2rad": ("", ""), "rad2deg": ("", ""), "sinc": ("in", "in"), "i0": ("in", "in"),
-    "angle": ("in", "in"), "conj": ("", ""), "nan_to_num": ("in", "in"), "logit": ("in", "in"),
-}  # fmt: skip
+    "exp": ("out", "out"),
+    "log": ("in", "in"),
+    "log2": ("in", "in"),
+    "log10": ("in", "in"),
+    "log1p": ("in", "in"),
+    "expm1": ("out", "out"),
+    "sqrt": ("out", "out"),
+    "rsqrt": ("out", "out"),
+    "square": ("in", "in"),
+    "abs": ("in", "in"),
+    "sin": ("in", "in"),
+    "cos": ("in", "in"),
+    "tan": ("out", "in"),
+    "asin": ("in", "in"),
+    "acos": ("in", "in"),
+    "atan": ("in", "in"),
+    "sinh": ("in", "in"),
+    "cosh": ("in", "in"),
+    "asinh": ("in", "in"),
+    "acosh": ("in", "in"),
+    "atanh": ("in", "in"),
+    "tanh": ("out", "out"),
+    "sigmoid": ("out", "out"),
+    "erf": ("in", "in"),
+    "erfinv": ("out", "out"),
+    "reciprocal": ("out", "out"),
+    "lgamma": ("in", "in"),
+    "digamma": ("in", "in"),
+    "neg": ("", ""),
+    "sign": ("", ""),
+    "floor": ("", ""),
+    "ceil": ("", ""),
+    "round": ("", ""),
+    "trunc": ("", ""),
+    "frac": ("", ""),
+    "deg2rad": ("", ""),
+    "rad2deg": ("", ""),
+    "sinc": ("in", "in"),
+    "i0": ("in", "in"),
+    "angle": ("in", "in"),
+    "conj": ("", ""),
+    "nan_to_num": ("in", "in"),
+    "logit": ("in", "in"),
+}
 ACTIVATIONS: dict[str, tuple[str, str]] = {
-    "relu": ("out", "out"), "relu6": ("in", "out"), "elu": ("in", "in"), "selu": ("out", "out"), "celu": ("in", "in"),
-    "gelu": ("in", "in"), "silu": ("in", "in"), "swish": ("in", "in"), "mish": ("in", "in"), "hardswish": ("in", "in"),
-    "hardsigmoid": ("in", "out"), "hardtanh": ("in", "in"), "leaky_relu": ("in", "in"), "softplus": ("in", "in"),
-    "softsign": ("", "in"), "softshrink": ("in", "in"), "hardshrink": ("in", "in"), "tanhshrink": ("out", "in"),
-    "logsigmoid": ("in", "in"), "log_sigmoid": ("in", "in"), "threshold": ("in", "in"), "thresholded_relu": ("in", "in"),
-    "rrelu": ("in", "in"), "stanh": ("in", "in"),
-}  # fmt: skip
+    "relu": ("out", "out"),
+    "relu6": ("in", "out"),
+    "elu": ("in", "in"),
+    "selu": ("out", "out"),
+    "celu": ("in", "in"),
+    "gelu": ("in", "in"),
+    "silu": ("in", "in"),
+    "swish": ("in", "in"),
+    "mish": ("in", "in"),
+    "hardswish": ("in", "in"),
+    "hardsigmoid": ("in", "out"),
+    "hardtanh": ("in", "in"),
+    "leaky_relu": ("in", "in"),
+    "softplus": ("in", "in"),
+    "softsign": ("", "in"),
+    "softshrink": ("in", "in"),
+    "hardshrink": ("in", "in"),
+    "tanhshrink": ("out", "in"),
+    "logsigmoid": ("in", "in"),
+    "log_sigmoid": ("in", "in"),
+    "threshold": ("in", "in"),
+    "thresholded_relu": ("in", "in"),
+    "rrelu": ("in", "in"),
+    "stanh": ("in", "in"),
+}
 # Gradients that PaddlePaddle writes over the incoming one (``inplace`` in backward.yaml).
 PADDLE_REUSE = frozenset({
-    "relu", "relu6", "sigmoid", "tanh", "exp", "sqrt", "rsqrt", "square", "reciprocal", "elu", "leaky_relu", "hardsigmoid", "hardswish",
-    "swish", "silu", "celu", "mish", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "floor", "ceil", "round",
-    "softplus", "softsign", "softshrink", "hardshrink", "tanhshrink", "logsigmoid", "log_sigmoid", "thresholded_relu", "expm1",
-    "atan", "asin", "acos", "sinh", "cosh", "asinh", "acosh", "atanh", "hardtanh", "scale",
+    "relu", "relu6", "sigmoid", "tanh", "exp", "sqrt", "rsqrt", "square", "reciprocal", "elu", "leaky_relu",
+    "hardsigmoid", "hardswish", "swish", "silu", "celu", "mish", "log", "log2", "log10", "log1p", "sin", "cos", "tan",
+    "floor", "ceil", "round", "softplus", "softsign", "softshrink", "hardshrink", "tanhshrink", "logsigmoid",
+    "log_sigmoid", "thresholded_relu", "expm1", "atan", "asin", "acos", "sinh", "cosh", "asinh", "acosh", "atanh",
+    "hardtanh", "scale",
 })  # fmt: skip
-KERNELS = {"swish": "swish", "neg": "scale", "logsigmoid": "logsigmoid", "log_sigmoid": "logsigmoid", "tanhshrink": "tanh_shrink"}
+KERNELS = {
+    "swish": "swish",
+    "neg": "scale",
+    "logsigmoid": "logsigmoid",
+    "log_sigmoid": "logsigmoid",
+    "tanhshrink": "tanh_shrink",
+}
 
 
 # Temporaries of PyTorch's backward formulas, in tensors of the input's size (read off its allocator).
 TORCH_BACKWARD_TEMPORARIES = {
-    "tanhshrink": 2, "log2": 1, "log10": 1, "log1p": 1, "expm1": 1, "sqrt": 1, "rsqrt": 2, "square": 2, "abs": 1, "sin": 1, "cos": 2,
-    "tan": 2, "erf": 4, "reciprocal": 2, "atan": 2, "sinh": 1, "cosh": 1, "asin": 3, "acos": 3, "erfinv": 3,
+    "tanhshrink": 2, "log2": 1, "log10": 1, "log1p": 1, "expm1": 1, "sqrt": 1, "rsqrt": 2, "square": 2, "abs": 1,
+    "sin": 1, "cos": 2, "tan": 2, "erf": 4, "reciprocal": 2, "atan": 2, "sinh": 1, "cosh": 1, "asin": 3, "acos": 3,
+    "erfinv": 3,
 }  # fmt: skip
 FROM_RESULT = frozenset({"leaky_relu", "relu6", "hardtanh", "elu", "celu", "rrelu", "threshold"})
 
 
 def _saved(rule: str, input: Tensor) -> list[Any]:
-    return [input] if rule == "in" else ["output"] if rule == "out" else [numel(input.shape or ())] if rule == "mask" else []
+    return (
+        [input]
+        if rule == "in"
+        else ["output"]
+        if rule == "out"
+        else [numel(input.shape or ())]
+        if rule == "mask"
+        else []
+    )
 
 
 _COMPUTE_UNARY: dict[str, Any] = {
-    "exp": math.exp, "log": math.log, "log2": math.log2, "log10": math.log10, "sqrt": math.sqrt, "abs": abs, "neg": lambda v: -v,
-    "floor": math.floor, "ceil": math.ceil, "round": round, "trunc": math.trunc, "square": lambda v: v * v, "sin": math.sin,
-    "cos": math.cos, "tanh": math.tanh, "reciprocal": lambda v: 1 / v,
+    "exp": math.exp, "log": math.log, "log2": math.log2, "log10": math.log10, "sqrt": math.sqrt, "abs": abs,
+    "neg": lambda v: -v, "floor": math.floor, "ceil": math.ceil, "round": round, "trunc": math.trunc, "square": lambda
+    v: v * v, "sin": math.sin, "cos": math.cos, "tanh": math.tanh, "reciprocal": lambda v: 1 / v,
 }  # fmt: skip
 
 
@@ -81,10 +147,10 @@ def _small_unary(name: str, known: Any) -> Any:
 
 
 _KNOWN: dict[str, Any] = {
-    "exp": math.exp, "log": math.log, "log2": math.log2, "log10": math.log10, "log1p": math.log1p, "sqrt": math.sqrt, "abs": abs,
-    "floor": math.floor, "ceil": math.ceil, "round": round, "trunc": math.trunc, "neg": lambda v: -v, "sin": math.sin, "cos": math.cos,
-    "tanh": math.tanh, "square": lambda v: v * v, "reciprocal": lambda v: 1 / v, "rsqrt": lambda v: 1 / math.sqrt(v),
-    "sign": lambda v: (v > 0) - (v < 0), "relu": lambda v: max(v, 0),
+    "exp": math.exp, "log": math.log, "log2": math.log2, "log10": math.log10, "log1p": math.log1p, "sqrt": math.sqrt,
+    "abs": abs, "floor": math.floor, "ceil": math.ceil, "round": round, "trunc": math.trunc, "neg": lambda v: -v,
+    "sin": math.sin, "cos": math.cos, "tanh": math.tanh, "square": lambda v: v * v, "reciprocal": lambda v: 1 / v,
+    "rsqrt": lambda v: 1 / math.sqrt(v), "sign": lambda v: (v > 0) - (v < 0), "relu": lambda v: max(v, 0),
 }  # fmt: skip
 
 
@@ -123,7 +189,7 @@ def unary(context: Context, name: str, input: Value, *, inplace: bool = False, v
         dtype = "float32"
     if value is None:
         value = known_result(name, x.value, dtype in FLOATING)
-    mode = "reuse" if paddle and name in PADDLE_REUSE else "fresh"
+    mode: Mode = "reuse" if paddle and name in PADDLE_REUSE else "fresh"
     made = engine.apply(
         name, [x], x.shape or (), dtype, saved=saved, inplace=x if inplace and dtype == x.dtype else None, grad=mode,
         kernel=KERNELS.get(name, name), value=value,
@@ -149,7 +215,14 @@ def _register_unary(name: str, functional: bool) -> None:
         return unary(context, name, input, inplace=True)
 
     call.__name__ = call_inplace.__name__ = name
-    aliases = {"abs": ("absolute",), "neg": ("negative",), "tan": (), "silu": (), "acos": ("arccos",), "asin": ("arcsin",)}.get(name, ())
+    aliases = {
+        "abs": ("absolute",),
+        "neg": ("negative",),
+        "tan": (),
+        "silu": (),
+        "acos": ("arccos",),
+        "asin": ("arcsin",),
+    }.get(name, ())
     operator(names(name, *aliases, functional=functional))(call)
     operator(names(name + "_", functional=functional))(call_inplace)
 
@@ -167,14 +240,25 @@ def gelu_approximate(context: Context, input: Value) -> Value:
     return unary(context, "gelu", input)
 
 
-# --- binary ------------------------------------------------------------------------------------------------------------
+# --- binary
+# ------------------------------------------------------------------------------------------------------------
 _COMPUTE: dict[str, Any] = {
-    "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b, "divide": lambda a, b: a / b,
-    "floor_divide": lambda a, b: a // b, "remainder": lambda a, b: a % b, "maximum": max, "minimum": min,
-    "equal": lambda a, b: a == b, "not_equal": lambda a, b: a != b, "less_than": lambda a, b: a < b,
-    "less_equal": lambda a, b: a <= b, "greater_than": lambda a, b: a > b, "greater_equal": lambda a, b: a >= b,
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "divide": lambda a, b: a / b,
+    "floor_divide": lambda a, b: a // b,
+    "remainder": lambda a, b: a % b,
+    "maximum": max,
+    "minimum": min,
+    "equal": lambda a, b: a == b,
+    "not_equal": lambda a, b: a != b,
+    "less_than": lambda a, b: a < b,
+    "less_equal": lambda a, b: a <= b,
+    "greater_than": lambda a, b: a > b,
+    "greater_equal": lambda a, b: a >= b,
     "pow": lambda a, b: a**b if abs(a) < 1e9 and abs(b) < 64 else None,
-}  # fmt: skip
+}
 
 
 def small_value(name: str, a: Tensor, b: Tensor) -> Any:
@@ -216,7 +300,13 @@ def binary(context: Context, name: str, left: Value, right: Value, *, inplace: b
         saved = [] if number else [(a, b), (b, a)]
     elif name == "divide":
         if number:
-            saved = [] if b.storage is None else ["output", b, b.nbytes] if paddle else [b] + ([a] if a.storage is not None else [])
+            saved = (
+                []
+                if b.storage is None
+                else ["output", b, b.nbytes]
+                if paddle
+                else [b] + ([a] if a.storage is not None else [])
+            )
         elif paddle:
             saved = [b, ("output", 0)] if b.requires_grad else [b]
         else:
@@ -244,7 +334,11 @@ def binary(context: Context, name: str, left: Value, right: Value, *, inplace: b
             modes.append("fresh")
     if linear and not number and paddle and all(m == "reuse" for m in modes):
         modes = ["reuse", "fresh"] if a.requires_grad and b.requires_grad else ["reuse", "reuse"]
-    kernel = "scale" if number and paddle and name in ("add", "subtract", "multiply", "divide") else KERNEL_OF.get(name, name)
+    kernel = (
+        "scale"
+        if number and paddle and name in ("add", "subtract", "multiply", "divide")
+        else KERNEL_OF.get(name, name)
+    )
     target = a if inplace and a.storage is not None and shape == a.shape else None
     if target is not None:
         dtype = a.dtype
@@ -264,7 +358,13 @@ def binary(context: Context, name: str, left: Value, right: Value, *, inplace: b
     return keep_order(made, a if a.shape == shape else b)
 
 
-KERNEL_OF = {"add": "add", "floor_divide": "floor_divide", "remainder": "remainder", "pow": "elementwise_pow", "fmod": "remainder"}
+KERNEL_OF = {
+    "add": "add",
+    "floor_divide": "floor_divide",
+    "remainder": "remainder",
+    "pow": "elementwise_pow",
+    "fmod": "remainder",
+}
 
 
 def _real_dtype(a: Tensor, b: Tensor, default: str) -> str:
@@ -288,13 +388,17 @@ def compare(context: Context, name: str, left: Value, right: Value) -> Value:
 
 
 def _register_binary(name: str, aliases: tuple[str, ...], dunder: str | None) -> None:
-    def call(context: Context, input: Value, other: Value, alpha: Value = 1, rounding_mode: Value = None, axis: Value = -1) -> Value:
+    def call(
+        context: Context, input: Value, other: Value, alpha: Value = 1, rounding_mode: Value = None, axis: Value = -1
+    ) -> Value:
         del alpha, axis
         if name == "divide" and rounding_mode is not None:
             return binary(context, "floor_divide", input, other)
         return binary(context, name, input, other)
 
-    def call_inplace(context: Context, input: Value, other: Value, alpha: Value = 1, rounding_mode: Value = None) -> Value:
+    def call_inplace(
+        context: Context, input: Value, other: Value, alpha: Value = 1, rounding_mode: Value = None
+    ) -> Value:
         del alpha, rounding_mode
         return binary(context, name, input, other, inplace=True)
 
@@ -311,12 +415,28 @@ def _register_binary(name: str, aliases: tuple[str, ...], dunder: str | None) ->
 
 
 for _name, _aliases, _dunder in (
-    ("add", (), "add"), ("subtract", ("sub",), "sub"), ("multiply", ("mul",), "mul"), ("divide", ("div", "true_divide"), "truediv"),
-    ("floor_divide", (), "floordiv"), ("remainder", ("mod", "floor_mod"), "mod"), ("pow", ("float_power",), "pow"),
-    ("maximum", (), None), ("minimum", (), None), ("fmax", (), None), ("fmin", (), None), ("fmod", (), None),
-    ("atan2", ("arctan2",), None), ("hypot", (), None), ("copysign", (), None), ("heaviside", (), None), ("xlogy", (), None),
-    ("logaddexp", (), None), ("gcd", (), None), ("lcm", (), None), ("elementwise_add", (), None),
-):  # fmt: skip
+    ("add", (), "add"),
+    ("subtract", ("sub",), "sub"),
+    ("multiply", ("mul",), "mul"),
+    ("divide", ("div", "true_divide"), "truediv"),
+    ("floor_divide", (), "floordiv"),
+    ("remainder", ("mod", "floor_mod"), "mod"),
+    ("pow", ("float_power",), "pow"),
+    ("maximum", (), None),
+    ("minimum", (), None),
+    ("fmax", (), None),
+    ("fmin", (), None),
+    ("fmod", (), None),
+    ("atan2", ("arctan2",), None),
+    ("hypot", (), None),
+    ("copysign", (), None),
+    ("heaviside", (), None),
+    ("xlogy", (), None),
+    ("logaddexp", (), None),
+    ("gcd", (), None),
+    ("lcm", (), None),
+    ("elementwise_add", (), None),
+):
     _register_binary(_name, _aliases, _dunder)
 
 
@@ -341,10 +461,17 @@ def _register_compare(name: str, aliases: tuple[str, ...], dunder: str | None) -
 
 
 for _name, _aliases, _dunder in (
-    ("equal", ("eq",), "eq"), ("not_equal", ("ne", "neq"), "ne"), ("less_than", ("lt", "less"), "lt"), ("less_equal", ("le",), "le"),
-    ("greater_than", ("gt", "greater"), "gt"), ("greater_equal", ("ge",), "ge"), ("logical_and", (), None), ("logical_or", (), None),
-    ("logical_xor", (), None), ("isclose", (), None),
-):  # fmt: skip
+    ("equal", ("eq",), "eq"),
+    ("not_equal", ("ne", "neq"), "ne"),
+    ("less_than", ("lt", "less"), "lt"),
+    ("less_equal", ("le",), "le"),
+    ("greater_than", ("gt", "greater"), "gt"),
+    ("greater_equal", ("ge",), "ge"),
+    ("logical_and", (), None),
+    ("logical_or", (), None),
+    ("logical_xor", (), None),
+    ("isclose", (), None),
+):
     _register_compare(_name, _aliases, _dunder)
 
 
@@ -369,7 +496,17 @@ def _bitwise(name: str, dunder: str) -> None:
         return engine.apply(name, inputs, broadcast(a.shape or (), b.shape or ()), promoted_dtype([a, b]), grad="none")
 
     call.__name__ = name
-    operator([*names(name), *names(name + "_"), *(f"{f}.Tensor.{d}" for f in ("torch", "paddle") for d in (f"__{dunder}__", f"__r{dunder}__", f"__i{dunder}__"))])(call)  # fmt: skip
+    operator(
+        [
+            *names(name),
+            *names(name + "_"),
+            *(
+                f"{f}.Tensor.{d}"
+                for f in ("torch", "paddle")
+                for d in (f"__{dunder}__", f"__r{dunder}__", f"__i{dunder}__")
+            ),
+        ]
+    )(call)
 
 
 for _name, _dunder in (
@@ -379,7 +516,13 @@ for _name, _dunder in (
     _bitwise(_name, _dunder)
 
 
-@operator([*names("logical_not", "bitwise_not"), *names("logical_not_"), *(f"{f}.Tensor.__invert__" for f in ("torch", "paddle"))])
+@operator(
+    [
+        *names("logical_not", "bitwise_not"),
+        *names("logical_not_"),
+        *(f"{f}.Tensor.__invert__" for f in ("torch", "paddle")),
+    ]
+)
 def logical_not(context: Context, input: Value) -> Value:
     """Inverted flags or bits."""
     x = tensor(context, input)
@@ -398,7 +541,9 @@ def is_special(context: Context, input: Value) -> Value:
 def negate(context: Context, input: Value) -> Value:
     """``-x``."""
     x = tensor(context, input)
-    value = -x.value if isinstance(x.value, (int, float)) else [-v for v in x.value] if isinstance(x.value, list) else None
+    value = (
+        -x.value if isinstance(x.value, (int, float)) else [-v for v in x.value] if isinstance(x.value, list) else None
+    )
     return unary(context, "neg", x, value=value)
 
 
@@ -421,14 +566,25 @@ def _clip(context: Context, input: Value, low: Value, high: Value, inplace: bool
     bounds = [b for b in (low, high) if isinstance(b, Tensor) and b.storage is not None and b.shape]
     shape = broadcast(x.shape or (), *(b.shape or () for b in bounds))
     value = None
-    if isinstance(x.value, (int, float)) and isinstance(low, (int, float, type(None))) and isinstance(high, (int, float, type(None))):
+    if (
+        isinstance(x.value, (int, float))
+        and isinstance(low, (int, float, type(None)))
+        and isinstance(high, (int, float, type(None)))
+    ):
         value = x.value
         value = max(value, low) if low is not None else value
         value = min(value, high) if high is not None else value
     return engine.apply(
-        "clip", [x, *bounds], shape, x.dtype, saved=[x], inplace=x if inplace else None,
-        grad="reuse" if engine.framework == "paddle" else "fresh", value=value, backward_workspace_bytes=0 if engine.framework == "paddle" else x.nbytes // 2,
-    )  # fmt: skip
+        "clip",
+        [x, *bounds],
+        shape,
+        x.dtype,
+        saved=[x],
+        inplace=x if inplace else None,
+        grad="reuse" if engine.framework == "paddle" else "fresh",
+        value=value,
+        backward_workspace_bytes=0 if engine.framework == "paddle" else x.nbytes // 2,
+    )
 
 
 @operator(names("clip", "clamp"))
@@ -458,7 +614,14 @@ def clamp_one_(context: Context, input: Value, bound: Value = None, **kwargs: Va
 
 
 @operator(names("scale", "scale_", only="paddle"))
-def scale(context: Context, input: Value, scale: Value = 1.0, bias: Value = 0.0, bias_after_scale: Value = True, act: Value = None) -> Value:
+def scale(
+    context: Context,
+    input: Value,
+    scale: Value = 1.0,
+    bias: Value = 0.0,
+    bias_after_scale: Value = True,
+    act: Value = None,
+) -> Value:
     """``input * scale + bias``."""
     del scale, bias, bias_after_scale, act
     x = tensor(context, input)
@@ -489,7 +652,14 @@ def _fused(name: str, inplace: bool) -> Any:
         a, b, c = tensor(context, input), tensor(context, tensor1), tensor(context, tensor2)
         inputs = [t for t in (a, b, c) if t.storage is not None]
         shape = broadcast(a.shape or (), b.shape or (), c.shape or ())
-        return engine_of(context).apply(name, inputs, shape, saved=[(b, c), (c, b)], inplace=a if inplace else None, grad=("alias", "fresh", "fresh"))
+        return engine_of(context).apply(
+            name,
+            inputs,
+            shape,
+            saved=[(b, c), (c, b)],
+            inplace=a if inplace else None,
+            grad=("alias", "fresh", "fresh"),
+        )
 
     call.__name__ = name
     return call
@@ -500,7 +670,8 @@ for _name in ("addcmul", "addcdiv"):
     operator(names(_name + "_", only="torch"))(_fused(_name, inplace=True))
 
 
-# --- casts and copies --------------------------------------------------------------------------------------------------
+# --- casts and copies
+# --------------------------------------------------------------------------------------------------
 def cast(context: Context, input: Value, dtype: str | None) -> Value:
     """Another type; the same tensor when it has it already."""
     if isinstance(input, Tensor) and input.shape is None:
@@ -531,9 +702,17 @@ def paddle_cast(context: Context, input: Value, dtype: Value) -> Value:
 
 
 for _method, _to in (
-    ("float", "float32"), ("double", "float64"), ("half", "float16"), ("bfloat16", "bfloat16"), ("long", "int64"), ("int", "int32"),
-    ("short", "int16"), ("char", "int8"), ("byte", "uint8"), ("bool", "bool"),
-):  # fmt: skip
+    ("float", "float32"),
+    ("double", "float64"),
+    ("half", "float16"),
+    ("bfloat16", "bfloat16"),
+    ("long", "int64"),
+    ("int", "int32"),
+    ("short", "int16"),
+    ("char", "int8"),
+    ("byte", "uint8"),
+    ("bool", "bool"),
+):
 
     def _cast_to(context: Context, input: Value, _to: str = _to, **kwargs: Value) -> Value:
         del kwargs
@@ -549,7 +728,15 @@ def type_as(context: Context, input: Value, other: Value = None) -> Value:
     return cast(context, input, other.dtype if isinstance(other, Tensor) else None)
 
 
-@operator([*names("clone"), "torch.Tensor.__deepcopy__", "paddle.Tensor.__deepcopy__", "paddle.assign", "paddle.tensor.assign"])
+@operator(
+    [
+        *names("clone"),
+        "torch.Tensor.__deepcopy__",
+        "paddle.Tensor.__deepcopy__",
+        "paddle.assign",
+        "paddle.tensor.assign",
+    ]
+)
 def clone(context: Context, input: Value, output: Value = None, **kwargs: Value) -> Value:
     """A copy."""
     del kwargs
@@ -557,9 +744,11 @@ def clone(context: Context, input: Value, output: Value = None, **kwargs: Value)
     if isinstance(output, Tensor):
         return output
     if x.storage is None:
-        return engine_of(context).tensor(x.shape or (), x.dtype if x.dtype != "float64" else context.engine.default_dtype, value=x.value)
-    mode = "fresh" if context.engine.framework == "paddle" else "alias"
-    return engine_of(context).apply("assign", [x], x.shape or (), x.dtype, grad=mode, value=x.value)  # type: ignore[arg-type]
+        return engine_of(context).tensor(
+            x.shape or (), x.dtype if x.dtype != "float64" else context.engine.default_dtype, value=x.value
+        )
+    mode: Mode = "fresh" if context.engine.framework == "paddle" else "alias"
+    return engine_of(context).apply("assign", [x], x.shape or (), x.dtype, grad=mode, value=x.value)
 
 
 @operator(names("where"), rename={"input": "x", "other": "y"})
@@ -601,8 +790,8 @@ def _register_constant_inplace(name: str) -> None:
 
 
 for _name in (
-    "zero_", "fill_", "normal_", "uniform_", "random_", "exponential_", "bernoulli_", "log_normal_", "geometric_", "cauchy_",
-    "fill_diagonal_", "copy_", "set_value", "set_", "trunc_normal_", "fill_diagonal_tensor_",
+    "zero_", "fill_", "normal_", "uniform_", "random_", "exponential_", "bernoulli_", "log_normal_", "geometric_",
+    "cauchy_", "fill_diagonal_", "copy_", "set_value", "set_", "trunc_normal_", "fill_diagonal_tensor_",
 ):  # fmt: skip
     _register_constant_inplace(_name)
 
@@ -612,7 +801,9 @@ def masked_fill(context: Context, input: Value, mask: Value, value: Value = 0) -
     """``value`` where the mask holds."""
     del value
     x, m = tensor(context, input), tensor(context, mask)
-    return engine_of(context).apply("masked_fill", [x, m], broadcast(x.shape or (), m.shape or ()), x.dtype, saved=[m], grad=("fresh", "none"))
+    return engine_of(context).apply(
+        "masked_fill", [x, m], broadcast(x.shape or (), m.shape or ()), x.dtype, saved=[m], grad=("fresh", "none")
+    )
 
 
 @operator(names("masked_fill_"), rename={"x": "input"})
@@ -620,7 +811,9 @@ def masked_fill_(context: Context, input: Value, mask: Value, value: Value = 0) 
     """``masked_fill`` in place."""
     del value
     x, m = tensor(context, input), tensor(context, mask)
-    return engine_of(context).apply("masked_fill", [x, m], x.shape or (), x.dtype, saved=[m], inplace=x, grad=("fresh", "none"))
+    return engine_of(context).apply(
+        "masked_fill", [x, m], x.shape or (), x.dtype, saved=[m], inplace=x, grad=("fresh", "none")
+    )
 
 
 def like_shape(x: Tensor) -> Shape:
@@ -628,8 +821,19 @@ def like_shape(x: Tensor) -> Shape:
     return x.shape or ()
 
 
-@operator([*(f"{f}.nn.functional.{n}" for f in ("torch", "paddle") for n in ("softmax", "log_softmax", "softmin", "gumbel_softmax", "softmax_")), *names("softmax", "log_softmax")])  # fmt: skip
-def softmax(context: Context, input: Value, axis: Value = -1, *args: Value, dtype: Value = None, **kwargs: Value) -> Value:
+@operator(
+    [
+        *(
+            f"{f}.nn.functional.{n}"
+            for f in ("torch", "paddle")
+            for n in ("softmax", "log_softmax", "softmin", "gumbel_softmax", "softmax_")
+        ),
+        *names("softmax", "log_softmax"),
+    ]
+)
+def softmax(
+    context: Context, input: Value, axis: Value = -1, *args: Value, dtype: Value = None, **kwargs: Value
+) -> Value:
     """Softmax over one axis; backward keeps the output."""
     del axis, args, kwargs
     return _softmax(context, input, dtype, "softmax")
@@ -672,7 +876,15 @@ def prelu(context: Context, input: Value, weight: Value, data_format: Value = "N
     """Leaky ReLU with a learned slope."""
     del data_format
     x, w = tensor(context, input), tensor(context, weight)
-    return engine_of(context).apply("prelu", [x, w], x.shape or (), x.dtype, saved=[x, w], grad=("reuse", "fresh") if context.engine.framework == "paddle" else "fresh", backward_workspace_bytes=x.nbytes)
+    return engine_of(context).apply(
+        "prelu",
+        [x, w],
+        x.shape or (),
+        x.dtype,
+        saved=[x, w],
+        grad=("reuse", "fresh") if context.engine.framework == "paddle" else "fresh",
+        backward_workspace_bytes=x.nbytes,
+    )
 
 
 @operator(["paddle.nn.functional.maxout"])

@@ -1,7 +1,5 @@
 """Turning gradients on and off, gradients on request, and functions with a backward of their own."""
 
-# ruff: noqa: ARG001 - the signatures are the frameworks' own
-
 from __future__ import annotations
 
 from typing import Any
@@ -85,7 +83,15 @@ def _mode(name: str, wanted: bool, *aliases: str) -> None:
 _mode("torch.no_grad", False, "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad")
 _mode("torch.enable_grad", True, "torch.autograd.enable_grad")
 _mode("torch.inference_mode", False, "torch.autograd.inference_mode")
-_mode("paddle.no_grad", False, "paddle.autograd.no_grad", "paddle.framework.no_grad", "paddle.fluid.dygraph.no_grad", "paddle.base.dygraph.no_grad", "paddle.no_grad_")  # fmt: skip
+_mode(
+    "paddle.no_grad",
+    False,
+    "paddle.autograd.no_grad",
+    "paddle.framework.no_grad",
+    "paddle.fluid.dygraph.no_grad",
+    "paddle.base.dygraph.no_grad",
+    "paddle.no_grad_",
+)
 _mode("paddle.enable_grad", True, "paddle.autograd.enable_grad")
 _mode("paddle.inference_mode", False)
 
@@ -101,20 +107,42 @@ def _set_enter(context: Context, self: GradMode) -> Value:
     return self
 
 
-_SETTER = native_class("torch.set_grad_enabled", make=GradMode, __init__=_set_init, __enter__=_set_enter, __exit__=_exit, __call__=_decorated)
-for _name in ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "paddle.set_grad_enabled", "paddle.autograd.set_grad_enabled"):
+_SETTER = native_class(
+    "torch.set_grad_enabled",
+    make=GradMode,
+    __init__=_set_init,
+    __enter__=_set_enter,
+    __exit__=_exit,
+    __call__=_decorated,
+)
+for _name in (
+    "torch.set_grad_enabled",
+    "torch.autograd.set_grad_enabled",
+    "paddle.set_grad_enabled",
+    "paddle.autograd.set_grad_enabled",
+):
     register(_name, _SETTER)
 for _name in ("torch.is_grad_enabled", "paddle.is_grad_enabled"):
     register(_name, Native(_name, lambda context: engine_of(context).grad_enabled))
 register("torch.is_inference_mode_enabled", Native("is_inference_mode_enabled", lambda context: False))
 
 
-# --- gradients on request ----------------------------------------------------------------------------------------------
+# --- gradients on request
+# ----------------------------------------------------------------------------------------------
 def _listed(value: Value) -> list[Tensor]:
     return [t for t in flatten_tensors(value) if t.shape is not None]
 
 
-def grad(context: Context, outputs: Value, inputs: Value, grad_outputs: Value = None, retain_graph: Value = None, create_graph: Value = False, *args: Value, **kwargs: Value) -> Value:  # fmt: skip
+def grad(
+    context: Context,
+    outputs: Value,
+    inputs: Value,
+    grad_outputs: Value = None,
+    retain_graph: Value = None,
+    create_graph: Value = False,
+    *args: Value,
+    **kwargs: Value,
+) -> Value:
     """``autograd.grad``: new tensors, no leaf is touched."""
     outs, ins = _listed(outputs), _listed(inputs)
     found = engine_of(context).grad(outs, ins, retain_graph=retain_graph is True, create_graph=create_graph is True)
@@ -124,11 +152,20 @@ def grad(context: Context, outputs: Value, inputs: Value, grad_outputs: Value = 
     return tuple(result)
 
 
-def backward(context: Context, tensors: Value, grad_tensors: Value = None, retain_graph: Value = None, *args: Value, **kwargs: Value) -> None:
+def backward(
+    context: Context,
+    tensors: Value,
+    grad_tensors: Value = None,
+    retain_graph: Value = None,
+    *args: Value,
+    **kwargs: Value,
+) -> None:
     """``autograd.backward``."""
     roots = _listed(tensors)
     given = grad_tensors if isinstance(grad_tensors, (list, tuple)) else [grad_tensors] * len(roots)
-    engine_of(context).backward_many(roots, [g if isinstance(g, Tensor) else None for g in given], retain_graph=retain_graph is True)
+    engine_of(context).backward_many(
+        roots, [g if isinstance(g, Tensor) else None for g in given], retain_graph=retain_graph is True
+    )
 
 
 for _name in ("torch.autograd.grad", "paddle.grad", "paddle.autograd.grad"):
@@ -139,7 +176,8 @@ for _name in ("torch.autograd.gradcheck", "torch.autograd.gradgradcheck"):
     register(_name, Native(_name, lambda context, *args, **kwargs: True))
 
 
-# --- functions with a backward of their own ----------------------------------------------------------------------------
+# --- functions with a backward of their own
+# ----------------------------------------------------------------------------
 class FunctionContext(Instance):
     """``ctx`` of a custom function."""
 
@@ -214,8 +252,13 @@ def _apply(context: Context, cls: Class, *args: Value, **kwargs: Value) -> Value
         return produced
 
     made = engine.apply_multi(
-        "custom_function", known, [(t.shape or (), t.dtype) for t in outs], saved=list(ctx.saved), views=views, rule=rule,
-    )  # fmt: skip
+        "custom_function",
+        known,
+        [(t.shape or (), t.dtype) for t in outs],
+        saved=list(ctx.saved),
+        views=views,
+        rule=rule,
+    )
     if isinstance(result, Tensor):
         return made[0]
     if isinstance(result, (tuple, list)):
@@ -243,5 +286,20 @@ for _name in ("torch.autograd.Function", "torch.autograd.function.Function"):
     register(_name, _function_class("torch.autograd.Function"))
 for _name in ("paddle.autograd.PyLayer", "paddle.autograd.py_layer.PyLayer"):
     register(_name, _function_class("paddle.autograd.PyLayer"))
-for _name in ("torch.autograd.function.once_differentiable", "torch.cuda.amp.custom_fwd", "torch.cuda.amp.custom_bwd", "torch.amp.custom_fwd", "torch.amp.custom_bwd", "paddle.autograd.once_differentiable"):  # fmt: skip
-    register(_name, Native(_name, lambda context, function=None, **kwargs: function if function is not None else Native("decorator", lambda c, fn: fn)))
+for _name in (
+    "torch.autograd.function.once_differentiable",
+    "torch.cuda.amp.custom_fwd",
+    "torch.cuda.amp.custom_bwd",
+    "torch.amp.custom_fwd",
+    "torch.amp.custom_bwd",
+    "paddle.autograd.once_differentiable",
+):
+    register(
+        _name,
+        Native(
+            _name,
+            lambda context, function=None, **kwargs: (
+                function if function is not None else Native("decorator", lambda c, fn: fn)
+            ),
+        ),
+    )

@@ -1,7 +1,5 @@
 """Clipping gradients, and re-parametrised weights (weight and spectral normalisation)."""
 
-
-
 from __future__ import annotations
 
 from typing import Any
@@ -131,7 +129,13 @@ def _same(context: Context, module: Value, *args: Value, **kwargs: Value) -> Val
 
 
 for _owner in ("torch.nn.utils", "torch.nn.utils.weight_norm", "torch.nn.utils.parametrizations", "paddle.nn.utils"):
-    for _name, _function in (("weight_norm", weight_norm), ("spectral_norm", spectral_norm), ("remove_weight_norm", _same), ("remove_spectral_norm", _same), ("orthogonal", _same)):  # fmt: skip
+    for _name, _function in (
+        ("weight_norm", weight_norm),
+        ("spectral_norm", spectral_norm),
+        ("remove_weight_norm", _same),
+        ("remove_spectral_norm", _same),
+        ("orthogonal", _same),
+    ):
         register(f"{_owner}.{_name}", Native(f"{_owner}.{_name}", _function))
 for _name in ("register_parametrization", "remove_parametrizations"):
     register(f"torch.nn.utils.parametrize.{_name}", Native(_name, _same))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from oarlock_profiler.core.engine.dtypes import size_of
+from oarlock_profiler.core.engine.engine import Mode
 from oarlock_profiler.core.engine.shapes import ShapeError, axis_of, broadcast, numel
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import Context, Unknown, Value
@@ -29,7 +30,9 @@ def _slice(key: slice, size: int) -> tuple[int, int, int]:
     if step > 0:
         start, stop = _bound(key.start, 0, size), _bound(key.stop, size, size)
         return start, max(0, -(-(stop - start) // step)), step
-    start = size - 1 if key.start is None else min(integer(key.start) + (size if integer(key.start) < 0 else 0), size - 1)
+    start = (
+        size - 1 if key.start is None else min(integer(key.start) + (size if integer(key.start) < 0 else 0), size - 1)
+    )
     stop = -1 if key.stop is None else integer(key.stop) + (size if integer(key.stop) < 0 else 0)
     return start, max(0, -(-(stop - start) // step)), step
 
@@ -37,7 +40,11 @@ def _slice(key: slice, size: int) -> tuple[int, int, int]:
 def _is_index_tensor(item: Value) -> bool:
     if isinstance(item, Tensor):
         return not (item.shape == () and isinstance(item.value, int) and item.dtype != "bool")
-    return isinstance(item, (list, range)) or getattr(item, "ndim", 0) > 0 if not isinstance(item, (int, slice, tuple, Unknown, type(None))) and item is not Ellipsis else False
+    return (
+        isinstance(item, (list, range)) or getattr(item, "ndim", 0) > 0
+        if not isinstance(item, (int, slice, tuple, Unknown, type(None))) and item is not Ellipsis
+        else False
+    )
 
 
 def _expanded_key(context: Context, key: Value, rank: int) -> list[Value]:
@@ -90,7 +97,7 @@ def index(context: Context, x: Tensor, key: Value) -> Tensor:
             continue
         size = dims[axis]
         if isinstance(item, slice):
-            start, length, step = _slice(item, size)
+            _, length, step = _slice(item, size)
             if (length, step) != (size, 1):
                 known = known[item.start : item.stop : item.step] if isinstance(known, list) and axis == 0 else None
                 dims[axis] = length
@@ -133,7 +140,9 @@ def _gather(context: Context, x: Tensor, advanced: list[tuple[int, Any]]) -> Ten
             if isinstance(t.value, list):
                 count = sum(1 for v in t.value if v)
             else:
-                context.findings.gap("mask", context.where, "how many elements a mask selects depends on values", assumed=count)
+                context.findings.gap(
+                    "mask", context.where, "how many elements a mask selects depends on values", assumed=count
+                )
             axes += list(range(axis, axis + len(t.shape or ())))
             shapes.append((count,))
             indices.append(t)
@@ -147,11 +156,18 @@ def _gather(context: Context, x: Tensor, advanced: list[tuple[int, Any]]) -> Ten
     rest_after = [s for i, s in enumerate(shape) if i not in axes and i >= axes[0]]
     out = (*rest_before, *result, *rest_after) if together else (*result, *rest_before, *rest_after)
     mask = indices[0].dtype == "bool"
-    saved: list[Any] = [int(8 * numel(shapes[0]) * len(axes))] if mask else [t for t in indices if t.storage is not None]
+    saved: list[Any] = (
+        [int(8 * numel(shapes[0]) * len(axes))] if mask else [t for t in indices if t.storage is not None]
+    )
     return engine.apply(
-        "index", [x, *(t for t in indices if t.storage is not None)], out, x.dtype, saved=saved, grad=("fresh", *("none",) * len(indices)),
+        "index",
+        [x, *(t for t in indices if t.storage is not None)],
+        out,
+        x.dtype,
+        saved=saved,
+        grad=modes,
         kernel="gather_nd" if engine.framework == "paddle" else "index",
-    )  # fmt: skip
+    )
 
 
 @operator([f"{f}.Tensor.__getitem__" for f in ("torch", "paddle")])
@@ -165,7 +181,12 @@ def setitem(context: Context, input: Value, key: Value, value: Value) -> Value:
     """``x[key] = value``: overwritten in place; the value gets its share of the gradient."""
     engine = engine_of(context)
     x = tensor(context, input)
-    if isinstance(x.value, list) and isinstance(key, int) and isinstance(value, (int, float)) and -len(x.value) <= key < len(x.value):
+    if (
+        isinstance(x.value, list)
+        and isinstance(key, int)
+        and isinstance(value, (int, float))
+        and -len(x.value) <= key < len(x.value)
+    ):
         x.value[key] = value
     else:
         x.value = None
@@ -188,7 +209,9 @@ def contains(context: Context, input: Value, other: Value) -> Value:
     return Unknown("whether a tensor holds a value", context.where, hint="bool")
 
 
-@operator([*names("gather", only="torch"), "torch.take_along_dim", "torch.Tensor.take_along_dim"], rename={"dim": "axis"})
+@operator(
+    [*names("gather", only="torch"), "torch.take_along_dim", "torch.Tensor.take_along_dim"], rename={"dim": "axis"}
+)
 def gather(context: Context, input: Value, axis: Value, index: Value = None, **kwargs: Value) -> Value:
     """Elements by index along an axis; PyTorch keeps the input too."""
     del kwargs
@@ -196,7 +219,9 @@ def gather(context: Context, input: Value, axis: Value, index: Value = None, **k
     if isinstance(axis, Tensor):
         axis, index = index, axis
     idx = tensor(context, index)
-    return engine_of(context).apply("gather", [x, idx], idx.shape or (), x.dtype, saved=[x, idx], grad=("fresh", "none"), kernel="take_along_axis")
+    return engine_of(context).apply(
+        "gather", [x, idx], idx.shape or (), x.dtype, saved=[x, idx], grad=("fresh", "none"), kernel="take_along_axis"
+    )
 
 
 @operator(names("gather", only="paddle"), rename={})
@@ -207,7 +232,9 @@ def paddle_gather(context: Context, x: Value, index: Value, axis: Value = None, 
     shape = a.shape or ()
     at = axis_of(integer(axis, 0), len(shape))
     picked = (idx.shape or ()) if len(idx.shape or ()) < 2 else (numel(idx.shape or ()),)
-    return engine_of(context).apply("gather", [a, idx], (*shape[:at], *picked, *shape[at + 1 :]), a.dtype, saved=[idx], grad=("fresh", "none"))
+    return engine_of(context).apply(
+        "gather", [a, idx], (*shape[:at], *picked, *shape[at + 1 :]), a.dtype, saved=[idx], grad=("fresh", "none")
+    )
 
 
 @operator(["paddle.take_along_axis", "paddle.Tensor.take_along_axis"], rename={"x": "arr"})
@@ -216,7 +243,9 @@ def take_along_axis(context: Context, arr: Value, indices: Value, axis: Value = 
     del axis, broadcast
     x, idx = tensor(context, arr), tensor(context, indices)
     # both are broadcast (copied) first, and the copies are kept
-    return engine_of(context).apply("take_along_axis", [x, idx], idx.shape or (), x.dtype, saved=[x.nbytes, idx.nbytes], grad=("fresh", "none"))
+    return engine_of(context).apply(
+        "take_along_axis", [x, idx], idx.shape or (), x.dtype, saved=[x.nbytes, idx.nbytes], grad=("fresh", "none")
+    )
 
 
 def _selected(context: Context, input: Value, axis: Value, index: Value) -> Value:
@@ -244,14 +273,18 @@ def gather_nd(context: Context, input: Value, index: Value) -> Value:
     """Slices by coordinate rows."""
     x, idx = tensor(context, input), tensor(context, index)
     shape, rows = x.shape or (), idx.shape or ()
-    return engine_of(context).apply("gather_nd", [x, idx], (*rows[:-1], *shape[rows[-1] :]), x.dtype, saved=[x, idx], grad=("fresh", "none"))
+    return engine_of(context).apply(
+        "gather_nd", [x, idx], (*rows[:-1], *shape[rows[-1] :]), x.dtype, saved=[x, idx], grad=("fresh", "none")
+    )
 
 
 @operator([*names("index_sample", only="paddle")], rename={"x": "input"})
 def index_sample(context: Context, input: Value, index: Value) -> Value:
     """Elements by index per row."""
     x, idx = tensor(context, input), tensor(context, index)
-    return engine_of(context).apply("index_sample", [x, idx], idx.shape or (), x.dtype, saved=[x, idx], grad=("fresh", "none"))
+    return engine_of(context).apply(
+        "index_sample", [x, idx], idx.shape or (), x.dtype, saved=[x, idx], grad=("fresh", "none")
+    )
 
 
 @operator([*names("masked_select")], rename={"x": "input"})
@@ -275,21 +308,31 @@ def _scatter(name: str, inplace: bool) -> None:
     def call(context: Context, input: Value, *args: Value, **kwargs: Value) -> Value:
         engine = engine_of(context)
         x = tensor(context, input)
-        given = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor) and a.shape is not None and a.storage is not None]
+        given = [
+            a
+            for a in (*args, *kwargs.values())
+            if isinstance(a, Tensor) and a.shape is not None and a.storage is not None
+        ]
         indices = [t for t in given if t.dtype in ("int64", "int32", "bool")]
         updates = [t for t in given if t not in indices][:1]
         return engine.apply(
-            name, [x, *updates], x.shape or (), x.dtype, saved=indices, inplace=x if inplace else None,
-            grad=("reuse" if engine.framework == "paddle" else "alias" if "add" in name else "fresh", "fresh"), kernel="scatter",
-        )  # fmt: skip
+            name,
+            [x, *updates],
+            x.shape or (),
+            x.dtype,
+            saved=indices,
+            inplace=x if inplace else None,
+            grad=("reuse" if engine.framework == "paddle" else "alias" if "add" in name else "fresh", "fresh"),
+            kernel="scatter",
+        )
 
     call.__name__ = name
     operator(names(name))(call)
 
 
 for _name in (
-    "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill", "index_put", "put_along_axis", "scatter_nd_add",
-    "masked_scatter", "select_scatter", "slice_scatter", "diagonal_scatter",
+    "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill", "index_put", "put_along_axis",
+    "scatter_nd_add", "masked_scatter", "select_scatter", "slice_scatter", "diagonal_scatter",
 ):  # fmt: skip
     _scatter(_name, inplace=False)
     _scatter(_name + "_", inplace=True)
@@ -313,8 +356,19 @@ def select(context: Context, input: Value, axis: Value, index: Value) -> Value:
     return part(context, x, tuple(shape), tuple(strides), "select")
 
 
-@operator(["paddle.slice", "paddle.Tensor.slice", "paddle.strided_slice", "paddle.Tensor.strided_slice", "paddle.tensor.slice"], rename={"x": "input"})
-def paddle_slice(context: Context, input: Value, axes: Value, starts: Value, ends: Value, strides: Value = None) -> Value:
+@operator(
+    [
+        "paddle.slice",
+        "paddle.Tensor.slice",
+        "paddle.strided_slice",
+        "paddle.Tensor.strided_slice",
+        "paddle.tensor.slice",
+    ],
+    rename={"x": "input"},
+)
+def paddle_slice(
+    context: Context, input: Value, axes: Value, starts: Value, ends: Value, strides: Value = None
+) -> Value:
     """Ranges along several axes (a view)."""
     x = tensor(context, input)
     key: list[Any] = [slice(None)] * len(x.shape or ())
@@ -342,7 +396,9 @@ def topk(context: Context, input: Value, k: Value, axis: Value = None, *args: Va
     x = tensor(context, input)
     shape = list(x.shape or ())
     shape[axis_of(integer(axis, -1), len(shape))] = integer(k)
-    values, indices = engine_of(context).apply_multi("topk", [x], [(tuple(shape), x.dtype), (tuple(shape), "int64")], saved=[("output", 1)])
+    values, indices = engine_of(context).apply_multi(
+        "topk", [x], [(tuple(shape), x.dtype), (tuple(shape), "int64")], saved=[("output", 1)]
+    )
     return named_pair(context, values, indices)
 
 
@@ -354,7 +410,9 @@ def kthvalue(context: Context, input: Value, k: Value = 1, axis: Value = -1, kee
     shape = list(x.shape or ())
     at = axis_of(integer(axis), len(shape))
     shape[at : at + 1] = [1] if keepdim is True else []
-    values, indices = engine_of(context).apply_multi("kthvalue", [x], [(tuple(shape), x.dtype), (tuple(shape), "int64")], saved=[("output", 1)])
+    values, indices = engine_of(context).apply_multi(
+        "kthvalue", [x], [(tuple(shape), x.dtype), (tuple(shape), "int64")], saved=[("output", 1)]
+    )
     return named_pair(context, values, indices)
 
 
@@ -364,12 +422,16 @@ def sort(context: Context, input: Value, axis: Value = -1, descending: Value = F
     del axis, descending, stable
     x = tensor(context, input)
     shape = x.shape or ()
-    values, indices = engine_of(context).apply_multi("sort", [x], [(shape, x.dtype), (shape, "int64")], saved=[("output", 1)], kernel="argsort")
+    values, indices = engine_of(context).apply_multi(
+        "sort", [x], [(shape, x.dtype), (shape, "int64")], saved=[("output", 1)], kernel="argsort"
+    )
     return named_pair(context, values, indices) if context.engine.framework == "torch" else values
 
 
 @operator(names("argsort"), rename={"x": "input", "dim": "axis"})
-def argsort(context: Context, input: Value, axis: Value = -1, descending: Value = False, stable: Value = False) -> Value:
+def argsort(
+    context: Context, input: Value, axis: Value = -1, descending: Value = False, stable: Value = False
+) -> Value:
     """The order that sorts."""
     del axis, descending, stable
     x = tensor(context, input)

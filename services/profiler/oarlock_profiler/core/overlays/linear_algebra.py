@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from oarlock_profiler.core.engine.shapes import ShapeError, axis_of, broadcast, matmul as matmul_shape, numel
+from oarlock_profiler.core.engine.shapes import ShapeError, axis_of, broadcast, numel
+from oarlock_profiler.core.engine.shapes import matmul as matmul_shape
+from oarlock_profiler.core.engine.strides import as_view
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import Context, Value
 from oarlock_profiler.core.overlays.calling import Unknowable, engine_of, integers, names, operator, tensor
 from oarlock_profiler.core.overlays.elementwise import binary
-from oarlock_profiler.core.overlays.shaping import is_contiguous, reshaped, view
+from oarlock_profiler.core.overlays.shaping import expand, is_contiguous, permute, reshaped, view
 
 LIBRARIES = ("torch", "paddle")
 
@@ -24,8 +26,8 @@ def product_flops(a: tuple[int, ...], b: tuple[int, ...], out: tuple[int, ...]) 
 def matmul(context: Context, left: Value, right: Value, *, name: str = "matmul") -> Tensor:
     """``left @ right`` with broadcasting, keeping both for backward.
 
-    PyTorch folds a batch into rows when the right side is a matrix, and otherwise expands and copies what is not laid out as a
-    batch of matrices (``at::native::matmul``); PaddlePaddle's kernel broadcasts by itself.
+    PyTorch folds a batch into rows when the right side is a matrix, and otherwise expands and copies what is not laid
+    out as a batch of matrices (``at::native::matmul``); PaddlePaddle's kernel broadcasts by itself.
     """
     engine = engine_of(context)
     a, b = tensor(context, left), tensor(context, right)
@@ -40,12 +42,26 @@ def matmul(context: Context, left: Value, right: Value, *, name: str = "matmul")
         a3 = _batched(context, a, batch)
         b3 = _batched(context, b, batch)
         out = engine.apply(
-            "bmm", [a3, b3], (numel(batch), *shape[-2:]), saved=[(a3, b3), (b3, a3)], flops=flops, matmul=True, kernel="matmul"
-        )  # fmt: skip
+            "bmm",
+            [a3, b3],
+            (numel(batch), *shape[-2:]),
+            saved=[(a3, b3), (b3, a3)],
+            flops=flops,
+            matmul=True,
+            kernel="matmul",
+        )
         return view(context, out, shape, "reshape") if len(shape) != 3 else out
     if engine.framework == "torch" and len(a.shape or ()) > 2 and len(b.shape or ()) <= 2 and not is_contiguous(a):
         a = reshaped(context, a, (numel((a.shape or ())[:-1]), (a.shape or ())[-1]))
-        out = engine.apply(name, [a, b], matmul_shape(a.shape or (), b.shape or ()), saved=[(a, b), (b, a)], flops=flops, matmul=True, kernel="matmul")
+        out = engine.apply(
+            name,
+            [a, b],
+            matmul_shape(a.shape or (), b.shape or ()),
+            saved=[(a, b), (b, a)],
+            flops=flops,
+            matmul=True,
+            kernel="matmul",
+        )
         return view(context, out, shape, "reshape")
     return engine.apply(name, [a, b], shape, saved=[(a, b), (b, a)], flops=flops, matmul=True, kernel="matmul")
 
@@ -53,14 +69,31 @@ def matmul(context: Context, left: Value, right: Value, *, name: str = "matmul")
 def _batched(context: Context, x: Tensor, batch: tuple[int, ...]) -> Tensor:
     shape = x.shape or ()
     if shape[:-2] != batch:
-        from oarlock_profiler.core.overlays.shaping import expand
-
         x = expand(context, x, [*batch, *shape[-2:]])
     return reshaped(context, x, (numel(batch), *shape[-2:])) if len(batch) != 1 else x
 
 
-@operator([*names("matmul", "mm", "bmm", "mv"), "paddle.linalg.matmul", "torch.linalg.matmul", "paddle.fluid.layers.matmul"], rename={"x": "input", "y": "other", "mat1": "input", "mat2": "other", "tensor1": "input", "tensor2": "other", "self": "input", "vec": "other"})  # fmt: skip
-def matmul_(context: Context, input: Value, other: Value, transpose_x: Value = False, transpose_y: Value = False, **kwargs: Value) -> Value:
+@operator(
+    [*names("matmul", "mm", "bmm", "mv"), "paddle.linalg.matmul", "torch.linalg.matmul", "paddle.fluid.layers.matmul"],
+    rename={
+        "x": "input",
+        "y": "other",
+        "mat1": "input",
+        "mat2": "other",
+        "tensor1": "input",
+        "tensor2": "other",
+        "self": "input",
+        "vec": "other",
+    },
+)
+def matmul_(
+    context: Context,
+    input: Value,
+    other: Value,
+    transpose_x: Value = False,
+    transpose_y: Value = False,
+    **kwargs: Value,
+) -> Value:
     """Matrix product."""
     del kwargs
     a, b = tensor(context, input), tensor(context, other)
@@ -76,7 +109,15 @@ def _turned(shape: tuple[int, ...], turn: bool) -> tuple[int, ...]:
 def paddle_product(context: Context, a: Tensor, b: Tensor, turn_a: bool, turn_b: bool) -> Tensor:
     left, right = _turned(a.shape or (), turn_a), _turned(b.shape or (), turn_b)
     shape = matmul_shape(left, right)
-    return engine_of(context).apply("matmul", [a, b], shape, saved=[(a, b), (b, a)], flops=product_flops(left, right, shape), matmul=True, kernel="matmul")
+    return engine_of(context).apply(
+        "matmul",
+        [a, b],
+        shape,
+        saved=[(a, b), (b, a)],
+        flops=product_flops(left, right, shape),
+        matmul=True,
+        kernel="matmul",
+    )
 
 
 @operator([f"{f}.Tensor.{d}" for f in ("torch", "paddle") for d in ("__matmul__",)])
@@ -108,7 +149,14 @@ def linear(context: Context, input: Value, weight: Value, bias: Value, *, transp
         inputs.append(bias)
     if engine.framework == "paddle":
         return _paddle_linear(context, x, w, bias, out, flops)
-    made = engine.apply("linear", inputs, (*(x.shape or ())[:-1], *out[len(shape) - 1 :]), saved=[(x, w), (w, x)], flops=flops, matmul=True)
+    made = engine.apply(
+        "linear",
+        inputs,
+        (*(x.shape or ())[:-1], *out[len(shape) - 1 :]),
+        saved=[(x, w), (w, x)],
+        flops=flops,
+        matmul=True,
+    )
     return view(context, made, out, "reshape") if made.shape != out else made
 
 
@@ -127,13 +175,18 @@ def torch_linear(context: Context, input: Value, weight: Value, bias: Value = No
 
 
 @operator(["paddle.nn.functional.linear", "paddle.incubate.nn.functional.fused_linear"], rename={"input": "x"})
-def paddle_linear(context: Context, x: Value, weight: Value, bias: Value = None, *args: Value, **kwargs: Value) -> Value:
+def paddle_linear(
+    context: Context, x: Value, weight: Value, bias: Value = None, *args: Value, **kwargs: Value
+) -> Value:
     """``x · W + b``."""
     del args, kwargs
     return linear(context, x, weight, bias, transposed=False)
 
 
-@operator([*names("addmm", "baddbmm", "addmv", "addbmm"), *names("addmm_", "baddbmm_")], rename={"mat1": "x", "mat2": "y", "batch1": "x", "batch2": "y", "vec": "y", "mat": "x"})
+@operator(
+    [*names("addmm", "baddbmm", "addmv", "addbmm"), *names("addmm_", "baddbmm_")],
+    rename={"mat1": "x", "mat2": "y", "batch1": "x", "batch2": "y", "vec": "y", "mat": "x"},
+)
 def addmm(context: Context, input: Value, x: Value, y: Value, beta: Value = 1, alpha: Value = 1) -> Value:
     """``β·input + α·(x @ y)``."""
     del beta, alpha
@@ -149,7 +202,9 @@ def addmm(context: Context, input: Value, x: Value, y: Value, beta: Value = 1, a
     )  # fmt: skip
 
 
-@operator([*names("dot", "inner", "vdot"), "torch.linalg.vecdot"], rename={"x": "input", "y": "other", "tensor": "other"})
+@operator(
+    [*names("dot", "inner", "vdot"), "torch.linalg.vecdot"], rename={"x": "input", "y": "other", "tensor": "other"}
+)
 def dot(context: Context, input: Value, other: Value, **kwargs: Value) -> Value:
     """Inner product."""
     del kwargs
@@ -162,7 +217,9 @@ def dot(context: Context, input: Value, other: Value, **kwargs: Value) -> Value:
 def outer(context: Context, input: Value, other: Value) -> Value:
     """Outer product."""
     a, b = tensor(context, input), tensor(context, other)
-    return engine_of(context).apply("multiply", [a, b], (numel(a.shape or ()), numel(b.shape or ())), saved=[(a, b), (b, a)])
+    return engine_of(context).apply(
+        "multiply", [a, b], (numel(a.shape or ()), numel(b.shape or ())), saved=[(a, b), (b, a)]
+    )
 
 
 @operator([*names("kron")], rename={"x": "input", "y": "other"})
@@ -172,7 +229,9 @@ def kron(context: Context, input: Value, other: Value) -> Value:
     rank = max(len(a.shape or ()), len(b.shape or ()))
     left = (1,) * (rank - len(a.shape or ())) + (a.shape or ())
     right = (1,) * (rank - len(b.shape or ())) + (b.shape or ())
-    return engine_of(context).apply("kron", [a, b], tuple(p * q for p, q in zip(left, right, strict=True)), saved=[a, b])
+    return engine_of(context).apply(
+        "kron", [a, b], tuple(p * q for p, q in zip(left, right, strict=True)), saved=[a, b]
+    )
 
 
 @operator([*names("cross")], rename={"x": "input", "y": "other"})
@@ -191,10 +250,15 @@ def tensordot(context: Context, a: Value, b: Value, dims: Value = 2) -> Value:
     if isinstance(dims, int):
         first, second = list(range(len(left) - dims, len(left))), list(range(dims))
     else:
-        first, second = [axis_of(i, len(left)) for i in integers(dims[0])], [axis_of(i, len(right)) for i in integers(dims[1])]
+        first, second = (
+            [axis_of(i, len(left)) for i in integers(dims[0])],
+            [axis_of(i, len(right)) for i in integers(dims[1])],
+        )
     inner = numel(left[i] for i in first)
     out = (*(s for i, s in enumerate(left) if i not in first), *(s for i, s in enumerate(right) if i not in second))
-    return engine_of(context).apply("tensordot", [x, y], out, saved=[(x, y), (y, x)], flops=2 * numel(out) * inner, matmul=True, kernel="matmul")
+    return engine_of(context).apply(
+        "tensordot", [x, y], out, saved=[(x, y), (y, x)], flops=2 * numel(out) * inner, matmul=True, kernel="matmul"
+    )
 
 
 @operator([*names("einsum", method=False), "torch.functional.einsum"], rename={})
@@ -236,7 +300,13 @@ def _contract(context: Context, terms: list[str], tensors: list[Tensor], right: 
     engine = engine_of(context)
     current, term = tensors[0], terms[0]
     if len(tensors) == 1:
-        return engine.apply("einsum", [current], tuple(extents[c] for c in right), current.dtype, grad="alias" if set(term) == set(right) else "fresh")
+        return engine.apply(
+            "einsum",
+            [current],
+            tuple(extents[c] for c in right),
+            current.dtype,
+            grad="alias" if set(term) == set(right) else "fresh",
+        )
     for index in range(1, len(tensors)):
         other, other_term = tensors[index], terms[index]
         later = set("".join(terms[index + 1 :])) | set(right)
@@ -251,15 +321,23 @@ def _contract(context: Context, terms: list[str], tensors: list[Tensor], right: 
             current = _laid_out(context, current, term, kept, other_term)
             other = _laid_out(context, other, other_term, kept, term)
         current = engine.apply(
-            "einsum", [current, other], shape, saved=[(current, other), (other, current)], flops=flops if contracted else 0,
-            matmul=bool(contracted), kernel="einsum",
-        )  # fmt: skip
+            "einsum",
+            [current, other],
+            shape,
+            saved=[(current, other), (other, current)],
+            flops=flops if contracted else 0,
+            matmul=bool(contracted),
+            kernel="einsum",
+        )
         term = "".join(kept)
     return current
 
 
 def _laid_out(context: Context, x: Tensor, term: str, kept: list[str], other: str) -> Tensor:
-    """PyTorch permutes each operand to (batch, mine, summed) and reshapes it: a copy when memory order forbids a view."""
+    """PyTorch permutes each operand to (batch.
+
+    Mine, summed) and reshapes it: a copy when memory order forbids a view.
+    """
     if context.engine.framework != "torch":
         return x
     shape = x.shape or ()
@@ -267,14 +345,17 @@ def _laid_out(context: Context, x: Tensor, term: str, kept: list[str], other: st
     mine = [c for c in term if c not in other and c in kept]
     summed = [c for c in term if c not in kept]
     order = [term.index(c) for c in (*batch, *mine, *summed)]
-    from oarlock_profiler.core.overlays.shaping import permute
-
-    groups = (numel(shape[term.index(c)] for c in batch), numel(shape[term.index(c)] for c in mine), numel(shape[term.index(c)] for c in summed))
+    groups = (
+        numel(shape[term.index(c)] for c in batch),
+        numel(shape[term.index(c)] for c in mine),
+        numel(shape[term.index(c)] for c in summed),
+    )
     either = []
-    for arrangement, target in ((order, groups), ([term.index(c) for c in (*batch, *summed, *mine)], (groups[0], groups[2], groups[1]))):
+    for arrangement, target in (
+        (order, groups),
+        ([term.index(c) for c in (*batch, *summed, *mine)], (groups[0], groups[2], groups[1])),
+    ):
         turned = permute(context, x, arrangement) if arrangement != list(range(len(shape))) else x
-        from oarlock_profiler.core.engine.strides import as_view
-
         if as_view(turned.shape or (), turned.strides, target) is not None:
             return x
         either.append((turned, target))
@@ -282,7 +363,10 @@ def _laid_out(context: Context, x: Tensor, term: str, kept: list[str], other: st
     return reshaped(context, turned, target)
 
 
-@operator([*names("cdist", "pdist"), "torch.nn.functional.pdist"], rename={"x": "input", "y": "other", "x1": "input", "x2": "other"})
+@operator(
+    [*names("cdist", "pdist"), "torch.nn.functional.pdist"],
+    rename={"x": "input", "y": "other", "x1": "input", "x2": "other"},
+)
 def cdist(context: Context, input: Value, other: Value = None, *args: Value, **kwargs: Value) -> Value:
     """All distances between two sets."""
     del args, kwargs
@@ -290,7 +374,9 @@ def cdist(context: Context, input: Value, other: Value = None, *args: Value, **k
     b = tensor(context, other) if other is not None else a
     left, right = a.shape or (), b.shape or ()
     out = (*broadcast(left[:-2], right[:-2]), left[-2], right[-2])
-    return engine_of(context).apply("cdist", [a, b], out, saved=[a, b, "output"], flops=2 * numel(out) * left[-1], matmul=True)
+    return engine_of(context).apply(
+        "cdist", [a, b], out, saved=[a, b, "output"], flops=2 * numel(out) * left[-1], matmul=True
+    )
 
 
 def _square(name: str, *aliases: str, saves: str = "output") -> None:
@@ -300,7 +386,10 @@ def _square(name: str, *aliases: str, saves: str = "output") -> None:
         return engine_of(context).apply(name, [x], x.shape or (), x.dtype, saved=[saves if saves == "output" else x])
 
     call.__name__ = name
-    operator([*names(name, *aliases), *(f"{f}.linalg.{n}" for f in ("torch", "paddle") for n in (name, *aliases))], rename={"x": "input", "A": "input"})(call)
+    operator(
+        [*names(name, *aliases), *(f"{f}.linalg.{n}" for f in ("torch", "paddle") for n in (name, *aliases))],
+        rename={"x": "input", "A": "input"},
+    )(call)
 
 
 _square("inverse", "inv")
@@ -311,7 +400,19 @@ _square("matrix_exp")
 _square("cholesky_inverse")
 
 
-@operator([*(f"{f}.linalg.{n}" for f in ("torch", "paddle") for n in ("solve", "triangular_solve", "cholesky_solve", "lstsq", "solve_triangular")), "torch.solve", "torch.cholesky_solve", "torch.triangular_solve"], rename={})  # fmt: skip
+@operator(
+    [
+        *(
+            f"{f}.linalg.{n}"
+            for f in ("torch", "paddle")
+            for n in ("solve", "triangular_solve", "cholesky_solve", "lstsq", "solve_triangular")
+        ),
+        "torch.solve",
+        "torch.cholesky_solve",
+        "torch.triangular_solve",
+    ],
+    rename={},
+)
 def solve(context: Context, a: Value, b: Value, *args: Value, **kwargs: Value) -> Value:
     """Solution of linear systems."""
     del args, kwargs
@@ -319,25 +420,57 @@ def solve(context: Context, a: Value, b: Value, *args: Value, **kwargs: Value) -
     return engine_of(context).apply("solve", [x, y], y.shape or (), saved=[x, "output"])
 
 
-@operator([*(f"{f}.{n}" for f in ("torch", "paddle", "torch.linalg", "paddle.linalg") for n in ("det", "slogdet", "logdet")), "torch.Tensor.det", "torch.Tensor.logdet", "paddle.Tensor.det"], rename={"x": "input", "A": "input"})  # fmt: skip
+@operator(
+    [
+        *(
+            f"{f}.{n}"
+            for f in ("torch", "paddle", "torch.linalg", "paddle.linalg")
+            for n in ("det", "slogdet", "logdet")
+        ),
+        "torch.Tensor.det",
+        "torch.Tensor.logdet",
+        "paddle.Tensor.det",
+    ],
+    rename={"x": "input", "A": "input"},
+)
 def determinant(context: Context, input: Value) -> Value:
     """Determinants of matrices."""
     x = tensor(context, input)
     return engine_of(context).apply("determinant", [x], (x.shape or ())[:-2], x.dtype, saved=[x, "output"])
 
 
-@operator([f"{f}.{n}" for f in ("torch", "paddle", "torch.linalg", "paddle.linalg", "torch.Tensor", "paddle.Tensor") for n in ("svd", "svd_lowrank", "pca_lowrank")], rename={"x": "input", "A": "input"})  # fmt: skip
+@operator(
+    [
+        f"{f}.{n}"
+        for f in ("torch", "paddle", "torch.linalg", "paddle.linalg", "torch.Tensor", "paddle.Tensor")
+        for n in ("svd", "svd_lowrank", "pca_lowrank")
+    ],
+    rename={"x": "input", "A": "input"},
+)
 def svd(context: Context, input: Value, *args: Value, full_matrices: Value = False, **kwargs: Value) -> Value:
     """Singular values and vectors."""
     del args, kwargs, full_matrices
     x = tensor(context, input)
     shape = x.shape or ()
     k = min(shape[-2:])
-    outputs: list[tuple[tuple[int, ...], Any]] = [((*shape[:-2], shape[-2], k), x.dtype), ((*shape[:-2], k), x.dtype), ((*shape[:-2], k, shape[-1]), x.dtype)]
-    return tuple(engine_of(context).apply_multi("svd", [x], outputs, saved=[("output", 0), ("output", 1), ("output", 2)]))
+    outputs: list[tuple[tuple[int, ...], Any]] = [
+        ((*shape[:-2], shape[-2], k), x.dtype),
+        ((*shape[:-2], k), x.dtype),
+        ((*shape[:-2], k, shape[-1]), x.dtype),
+    ]
+    return tuple(
+        engine_of(context).apply_multi("svd", [x], outputs, saved=[("output", 0), ("output", 1), ("output", 2)])
+    )
 
 
-@operator([f"{f}.{n}" for f in ("torch", "paddle", "torch.linalg", "paddle.linalg", "torch.Tensor", "paddle.Tensor") for n in ("qr", "eigh", "eig", "symeig", "lu")], rename={"x": "input", "A": "input"})  # fmt: skip
+@operator(
+    [
+        f"{f}.{n}"
+        for f in ("torch", "paddle", "torch.linalg", "paddle.linalg", "torch.Tensor", "paddle.Tensor")
+        for n in ("qr", "eigh", "eig", "symeig", "lu")
+    ],
+    rename={"x": "input", "A": "input"},
+)
 def factors(context: Context, input: Value, *args: Value, **kwargs: Value) -> Value:
     """Two factors of a matrix (eigenvalues and vectors, or Q and R)."""
     del args, kwargs
@@ -347,7 +480,14 @@ def factors(context: Context, input: Value, *args: Value, **kwargs: Value) -> Va
     return tuple(engine_of(context).apply_multi("eigh", [x], outputs, saved=[("output", 0), ("output", 1)]))
 
 
-@operator([f"{f}.{n}" for f in ("torch.linalg", "paddle.linalg") for n in ("matrix_rank", "cond", "eigvals", "eigvalsh", "svdvals")], rename={"x": "input", "A": "input"})
+@operator(
+    [
+        f"{f}.{n}"
+        for f in ("torch.linalg", "paddle.linalg")
+        for n in ("matrix_rank", "cond", "eigvals", "eigvalsh", "svdvals")
+    ],
+    rename={"x": "input", "A": "input"},
+)
 def spectrum(context: Context, input: Value, *args: Value, **kwargs: Value) -> Value:
     """Numbers that sum up a matrix."""
     del args, kwargs
@@ -366,16 +506,32 @@ def bilinear(context: Context, input1: Value, input2: Value, weight: Value, bias
     return engine_of(context).apply("bilinear", inputs, out, saved=[a, b, w], flops=2 * rows * numel(wide), matmul=True)
 
 
-@operator([*(f"{f}.fft.{n}" for f in ("torch", "paddle") for n in ("fft", "ifft", "fft2", "ifft2", "fftn", "ifftn", "hfft", "ihfft"))], rename={"x": "input"})
+@operator(
+    [
+        *(
+            f"{f}.fft.{n}"
+            for f in ("torch", "paddle")
+            for n in ("fft", "ifft", "fft2", "ifft2", "fftn", "ifftn", "hfft", "ihfft")
+        )
+    ],
+    rename={"x": "input"},
+)
 def fft(context: Context, input: Value, *args: Value, **kwargs: Value) -> Value:
     """Fourier transform: complex, same shape."""
     del args, kwargs
     x = tensor(context, input)
-    return engine_of(context).apply("fft_c2c", [x], x.shape or (), "complex64" if x.dtype != "float64" else "complex128")
+    return engine_of(context).apply(
+        "fft_c2c", [x], x.shape or (), "complex64" if x.dtype != "float64" else "complex128"
+    )
 
 
-@operator([*(f"{f}.fft.{n}" for f in ("torch", "paddle") for n in ("rfft", "rfft2", "rfftn"))], rename={"x": "input", "dim": "axis", "axes": "axis"})
-def rfft(context: Context, input: Value, n: Value = None, axis: Value = -1, norm: Value = None, **kwargs: Value) -> Value:
+@operator(
+    [*(f"{f}.fft.{n}" for f in ("torch", "paddle") for n in ("rfft", "rfft2", "rfftn"))],
+    rename={"x": "input", "dim": "axis", "axes": "axis"},
+)
+def rfft(
+    context: Context, input: Value, n: Value = None, axis: Value = -1, norm: Value = None, **kwargs: Value
+) -> Value:
     """Half spectrum of real input."""
     del norm, kwargs
     x = tensor(context, input)
@@ -386,8 +542,13 @@ def rfft(context: Context, input: Value, n: Value = None, axis: Value = -1, norm
     return engine_of(context).apply("fft_r2c", [x], shape, "complex64")
 
 
-@operator([*(f"{f}.fft.{n}" for f in ("torch", "paddle") for n in ("irfft", "irfft2", "irfftn"))], rename={"x": "input", "dim": "axis", "axes": "axis", "s": "n"})
-def irfft(context: Context, input: Value, n: Value = None, axis: Value = -1, norm: Value = None, **kwargs: Value) -> Value:
+@operator(
+    [*(f"{f}.fft.{n}" for f in ("torch", "paddle") for n in ("irfft", "irfft2", "irfftn"))],
+    rename={"x": "input", "dim": "axis", "axes": "axis", "s": "n"},
+)
+def irfft(
+    context: Context, input: Value, n: Value = None, axis: Value = -1, norm: Value = None, **kwargs: Value
+) -> Value:
     """Real output of half a spectrum."""
     del norm, kwargs
     x = tensor(context, input)
@@ -407,7 +568,16 @@ def fftshift(context: Context, input: Value, *args: Value, **kwargs: Value) -> V
 
 
 @operator(["torch.stft", "torch.Tensor.stft", "paddle.signal.stft"], rename={"x": "input"})
-def stft(context: Context, input: Value, n_fft: Value, hop_length: Value = None, win_length: Value = None, window: Value = None, center: Value = True, **kwargs: Value) -> Value:  # fmt: skip
+def stft(
+    context: Context,
+    input: Value,
+    n_fft: Value,
+    hop_length: Value = None,
+    win_length: Value = None,
+    window: Value = None,
+    center: Value = True,
+    **kwargs: Value,
+) -> Value:
     """Short-time Fourier transform."""
     del win_length, window, kwargs
     x = tensor(context, input)
@@ -416,5 +586,3 @@ def stft(context: Context, input: Value, n_fft: Value, hop_length: Value = None,
     hop = hop_length if isinstance(hop_length, int) else size // 4
     length = shape[-1] + (size if center is not False else 0)
     return engine_of(context).apply("stft", [x], (*shape[:-1], size // 2 + 1, (length - size) // hop + 1), "complex64")
-
-

@@ -21,16 +21,33 @@ def _reduce(context: Context, loss: Tensor, reduction: Value) -> Tensor:
     if reduction == "none":
         return loss
     name = "sum" if reduction == "sum" else "mean"
-    return engine_of(context).apply(name, [loss], (), loss.dtype, grad="expand" if name == "sum" else "fresh", kernel="mean_all" if name == "mean" else None)
+    return engine_of(context).apply(
+        name,
+        [loss],
+        (),
+        loss.dtype,
+        grad="expand" if name == "sum" else "fresh",
+        kernel="mean_all" if name == "mean" else None,
+    )
 
 
-def _fused(context: Context, name: str, inputs: list[Tensor], shape: tuple[int, ...], reduction: Value, saved: list[Any], kernel: str | None = None) -> Tensor:
+def _fused(
+    context: Context,
+    name: str,
+    inputs: list[Tensor],
+    shape: tuple[int, ...],
+    reduction: Value,
+    saved: list[Any],
+    kernel: str | None = None,
+) -> Tensor:
     """An element-wise loss with its reduction in one operator (PyTorch): the element-wise result is scratch."""
     engine = engine_of(context)
     if reduction == "none":
         return engine.apply(name, inputs, shape, saved=saved, kernel=kernel)
     scratch = int(numel(shape) * size_of(inputs[0].dtype))
-    return engine.apply(name, inputs, (), saved=saved, workspace_bytes=scratch, backward_workspace_bytes=scratch, kernel=kernel)
+    return engine.apply(
+        name, inputs, (), saved=saved, workspace_bytes=scratch, backward_workspace_bytes=scratch, kernel=kernel
+    )
 
 
 def _pair(context: Context, input: Value, target: Value) -> tuple[Tensor, Tensor, tuple[int, ...]]:
@@ -89,20 +106,39 @@ def smooth_l1_loss(context: Context, input: Value, target: Value, *args: Value, 
 
 
 @operator([f"{f}.binary_cross_entropy" for f in F], rename=RENAME)
-def binary_cross_entropy(context: Context, input: Value, target: Value, weight: Value = None, *args: Value, **kwargs: Value) -> Value:
+def binary_cross_entropy(
+    context: Context, input: Value, target: Value, weight: Value = None, *args: Value, **kwargs: Value
+) -> Value:
     """Cross entropy of probabilities."""
     reduction = kwargs.get("reduction") or next((a for a in args if isinstance(a, str)), None) or _reduction(kwargs)
     a, b, shape = _pair(context, input, target)
     if context.engine.framework == "paddle":
-        loss = engine_of(context).apply("binary_cross_entropy", [a, b], shape, saved=[a, b], grad=("reuse", "none"), kernel="bce_loss")
+        loss = engine_of(context).apply(
+            "binary_cross_entropy", [a, b], shape, saved=[a, b], grad=("reuse", "none"), kernel="bce_loss"
+        )
         if isinstance(weight, Tensor):
             loss = binary(context, "multiply", loss, weight)
         return _reduce(context, loss, reduction)
-    return _fused(context, "binary_cross_entropy", [a, b], shape, reduction, [a, b, *([weight] if isinstance(weight, Tensor) else [])])
+    return _fused(
+        context,
+        "binary_cross_entropy",
+        [a, b],
+        shape,
+        reduction,
+        [a, b, *([weight] if isinstance(weight, Tensor) else [])],
+    )
 
 
 @operator([f"{f}.binary_cross_entropy_with_logits" for f in F], rename={**RENAME, "logit": "input"})
-def binary_cross_entropy_with_logits(context: Context, input: Value, target: Value, weight: Value = None, *args: Value, pos_weight: Value = None, **kwargs: Value) -> Value:  # fmt: skip
+def binary_cross_entropy_with_logits(
+    context: Context,
+    input: Value,
+    target: Value,
+    weight: Value = None,
+    *args: Value,
+    pos_weight: Value = None,
+    **kwargs: Value,
+) -> Value:
     """Cross entropy of logits."""
     reduction = kwargs.get("reduction") or next((a for a in args if isinstance(a, str)), None) or _reduction(kwargs)
     a, b, shape = _pair(context, input, target)
@@ -110,7 +146,14 @@ def binary_cross_entropy_with_logits(context: Context, input: Value, target: Val
     engine = engine_of(context)
     name = "binary_cross_entropy_with_logits"
     if engine.framework == "paddle":
-        loss = engine.apply(name, [a, b], shape, saved=[a, b, *extra], grad=("reuse", "none"), kernel="sigmoid_cross_entropy_with_logits")
+        loss = engine.apply(
+            name,
+            [a, b],
+            shape,
+            saved=[a, b, *extra],
+            grad=("reuse", "none"),
+            kernel="sigmoid_cross_entropy_with_logits",
+        )
         if isinstance(weight, Tensor):
             loss = binary(context, "multiply", loss, weight)
         return _reduce(context, loss, reduction)
@@ -127,7 +170,7 @@ def kl_div(context: Context, input: Value, target: Value, *args: Value, **kwargs
     if engine.framework == "paddle":
         loss = engine.apply("kl_div", [a, b], shape, saved=[a, b], grad=("fresh", "none"), kernel="kldiv_loss")
         return _reduce(context, loss, "sum" if reduction == "batchmean" else reduction)
-    # xlogy(target, target) - target * input
+    # written out: the target times its logarithm, less the target times the input
     first = engine.apply("xlogy", [b], shape, saved=[(b, b)])
     second = engine.apply("multiply", [b, a], shape, saved=[(b, a), (a, b)])
     loss = engine.apply("subtract", [first, second], shape)
@@ -136,20 +179,28 @@ def kl_div(context: Context, input: Value, target: Value, *args: Value, **kwargs
 
 
 def _log_softmax(context: Context, x: Tensor) -> Tensor:
-    return engine_of(context).apply("log_softmax", [x], x.shape or (), None, saved=["output"], flops=5 * numel(x.shape or ()))
+    return engine_of(context).apply(
+        "log_softmax", [x], x.shape or (), None, saved=["output"], flops=5 * numel(x.shape or ())
+    )
 
 
-def _torch_cross_entropy(context: Context, x: Tensor, target: Tensor, weight: Value, reduction: Value, smoothing: float) -> Tensor:
+def _torch_cross_entropy(
+    context: Context, x: Tensor, target: Tensor, weight: Value, reduction: Value, smoothing: float
+) -> Tensor:
     engine = engine_of(context)
     logs = _log_softmax(context, x)
     if is_floating(target.dtype):
         product = engine.apply("multiply", [logs, target], logs.shape or (), saved=[(logs, target), (target, logs)])
-        summed = engine.apply("sum", [product], () if reduction != "none" else target.shape[:1] if target.shape else (), grad="expand")
+        summed = engine.apply(
+            "sum", [product], () if reduction != "none" else target.shape[:1] if target.shape else (), grad="expand"
+        )
         return engine.apply("divide", [engine.apply("neg", [summed], summed.shape or ())], summed.shape or ())
     extra = [weight] if isinstance(weight, Tensor) else []
     shape = target.shape or ()
     reduced = shape if reduction == "none" else ()
-    loss = engine.apply("nll_loss", [logs, target], reduced, logs.dtype, saved=[logs, target, *extra, 4], grad=("fresh", "none"))
+    loss = engine.apply(
+        "nll_loss", [logs, target], reduced, logs.dtype, saved=[logs, target, *extra, 4], grad=("fresh", "none")
+    )
     if not smoothing:
         return loss
     total = engine.apply("sum", [logs], shape, grad="expand")
@@ -168,35 +219,81 @@ def _softmax_rule(engine: Engine, node: Node, grads: list[Grad | None]) -> list[
         return [None] * len(node.edges)
     softmax = node.saved[0]
     node.saved = node.saved[1:]
-    engine.record("cross_entropy_backward", "cross_entropy_with_softmax_grad", edge.dtype, edge.shape, bytes_moved=2 * softmax.nbytes + incoming.nbytes)
+    engine.record(
+        "cross_entropy_backward",
+        "cross_entropy_with_softmax_grad",
+        edge.dtype,
+        edge.shape,
+        bytes_moved=2 * softmax.nbytes + incoming.nbytes,
+    )
     return [Grad(softmax, edge.shape, edge.dtype), *([None] * (len(node.edges) - 1))]
 
 
-def _paddle_cross_entropy(context: Context, x: Tensor, label: Tensor, weight: Value, ignore_index: Value, reduction: Value, soft: bool, axis: int, use_softmax: bool) -> Tensor:  # fmt: skip
+def _paddle_cross_entropy(
+    context: Context,
+    x: Tensor,
+    label: Tensor,
+    weight: Value,
+    ignore_index: Value,
+    reduction: Value,
+    soft: bool,
+    axis: int,
+    use_softmax: bool,
+) -> Tensor:
     engine = engine_of(context)
     shape = x.shape or ()
     at = axis_of(axis, len(shape))
     out = (*shape[:at], 1, *shape[at + 1 :])
     if len(label.shape or ()) == len(shape) - 1 and not soft:
-        label = engine.apply("unsqueeze", [label], (*(label.shape or ())[:at], 1, *(label.shape or ())[at:]), label.dtype, view=label)
+        label = engine.apply(
+            "unsqueeze", [label], (*(label.shape or ())[:at], 1, *(label.shape or ())[at:]), label.dtype, view=label
+        )
     if not use_softmax:
-        loss = engine.apply("cross_entropy", [x, label], out, x.dtype, saved=[x, label], grad=("fresh", "none"), kernel="cross_entropy_with_softmax")
+        loss = engine.apply(
+            "cross_entropy",
+            [x, label],
+            out,
+            x.dtype,
+            saved=[x, label],
+            grad=("fresh", "none"),
+            kernel="cross_entropy_with_softmax",
+        )
     else:
         softmax, loss = engine.apply_multi(
-            "cross_entropy", [x, label], [(shape, None), (out, None if engine.autocast else x.dtype)], saved=[("output", 0), label],
-            grad=("fresh", "none"), kernel="cross_entropy_with_softmax", rule=_softmax_rule, flops=5 * numel(shape),
-        )  # fmt: skip
+            "cross_entropy",
+            [x, label],
+            [(shape, None), (out, None if engine.autocast else x.dtype)],
+            saved=[("output", 0), label],
+            grad=("fresh", "none"),
+            kernel="cross_entropy_with_softmax",
+            rule=_softmax_rule,
+            flops=5 * numel(shape),
+        )
         del softmax
     if isinstance(weight, Tensor):
         gathered = engine.apply("gather_nd", [weight], out, weight.dtype, grad="none")
         loss = binary(context, "multiply", loss, gathered)
     if reduction == "none":
-        return loss if soft or len(label.shape or ()) == len(shape) else engine.apply("squeeze", [loss], out, loss.dtype, view=loss, grad="alias")
+        return (
+            loss
+            if soft or len(label.shape or ()) == len(shape)
+            else engine.apply("squeeze", [loss], out, loss.dtype, view=loss, grad="alias")
+        )
     return _reduce(context, loss, reduction)
 
 
 @operator(["torch.nn.functional.cross_entropy", "torch.nn.functional.cross_entropy_loss"], rename={})
-def torch_cross_entropy(context: Context, input: Value, target: Value, weight: Value = None, size_average: Value = None, ignore_index: Value = -100, reduce: Value = None, reduction: Value = "mean", label_smoothing: Value = 0.0) -> Value:  # fmt: skip
+def torch_cross_entropy(
+    context: Context,
+    input: Value,
+    target: Value,
+    weight: Value = None,
+    size_average: Value = None,
+    ignore_index: Value = -100,
+    reduce: Value = None,
+    reduction: Value = "mean",
+    label_smoothing: Value = 0.0,
+) -> Value:
     """Log-softmax and negative log-likelihood."""
     del size_average, reduce, ignore_index
     x, t = tensor(context, input), tensor(context, target)
@@ -204,8 +301,27 @@ def torch_cross_entropy(context: Context, input: Value, target: Value, weight: V
     return _torch_cross_entropy(context, x, t, weight, reduction, smoothing)
 
 
-@operator(["paddle.nn.functional.cross_entropy", "paddle.nn.functional.softmax_with_cross_entropy", "paddle.fluid.layers.cross_entropy"], rename={"logits": "input", "x": "input", "labels": "label"})  # fmt: skip
-def paddle_cross_entropy(context: Context, input: Value, label: Value, weight: Value = None, ignore_index: Value = -100, reduction: Value = "mean", soft_label: Value = False, axis: Value = -1, use_softmax: Value = True, label_smoothing: Value = 0.0, **kwargs: Value) -> Value:  # fmt: skip
+@operator(
+    [
+        "paddle.nn.functional.cross_entropy",
+        "paddle.nn.functional.softmax_with_cross_entropy",
+        "paddle.fluid.layers.cross_entropy",
+    ],
+    rename={"logits": "input", "x": "input", "labels": "label"},
+)
+def paddle_cross_entropy(
+    context: Context,
+    input: Value,
+    label: Value,
+    weight: Value = None,
+    ignore_index: Value = -100,
+    reduction: Value = "mean",
+    soft_label: Value = False,
+    axis: Value = -1,
+    use_softmax: Value = True,
+    label_smoothing: Value = 0.0,
+    **kwargs: Value,
+) -> Value:
     """Softmax with cross entropy in one operator."""
     if kwargs.get("return_softmax") is not None or "numeric_stable_mode" in kwargs:
         reduction = "none"
@@ -218,25 +334,50 @@ def paddle_cross_entropy(context: Context, input: Value, label: Value, weight: V
             t = engine.apply("one_hot", [t], (*flat, count), "float32", grad="none")
             soft_label = True
         t = engine.apply("label_smooth", [t], t.shape or (), t.dtype, grad="none")
-    return _paddle_cross_entropy(context, x, t, weight, ignore_index, reduction, soft_label is True, integer(axis), use_softmax is not False)
+    return _paddle_cross_entropy(
+        context, x, t, weight, ignore_index, reduction, soft_label is True, integer(axis), use_softmax is not False
+    )
 
 
-@operator(["torch.nn.functional.nll_loss", "torch.nn.functional.nll_loss2d", "paddle.nn.functional.nll_loss"], rename=RENAME)
-def nll_loss(context: Context, input: Value, target: Value, weight: Value = None, *args: Value, **kwargs: Value) -> Value:
+@operator(
+    ["torch.nn.functional.nll_loss", "torch.nn.functional.nll_loss2d", "paddle.nn.functional.nll_loss"], rename=RENAME
+)
+def nll_loss(
+    context: Context, input: Value, target: Value, weight: Value = None, *args: Value, **kwargs: Value
+) -> Value:
     """Negative log-likelihood."""
     reduction = kwargs.get("reduction") or next((a for a in args if isinstance(a, str)), None) or _reduction(kwargs)
     x, t = tensor(context, input), tensor(context, target)
     extra = [weight] if isinstance(weight, Tensor) else []
     shape = t.shape or ()
-    return engine_of(context).apply("nll_loss", [x, t], shape if reduction == "none" else (), x.dtype, saved=[x, t, *extra, 4], grad=("fresh", "none"))
+    return engine_of(context).apply(
+        "nll_loss",
+        [x, t],
+        shape if reduction == "none" else (),
+        x.dtype,
+        saved=[x, t, *extra, 4],
+        grad=("fresh", "none"),
+    )
 
 
 def _generic(name: str, tensors: int, *, targets: int = 0) -> None:
     def call(context: Context, *args: Value, **kwargs: Value) -> Value:
-        given = [a for a in args if isinstance(a, (Tensor, list))] + [v for v in kwargs.values() if isinstance(v, Tensor)]
+        given = [a for a in args if isinstance(a, (Tensor, list))] + [
+            v for v in kwargs.values() if isinstance(v, Tensor)
+        ]
         parts = [tensor(context, a) for a in given[:tensors]]
         reduction = kwargs.get("reduction") or next((a for a in args if isinstance(a, str)), None) or "mean"
-        shape = broadcast(*(p.shape or () for p in parts)) if name not in ("cosine_embedding_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss", "multi_margin_loss") else (parts[0].shape or (1,))[:1]  # fmt: skip
+        shape = (
+            broadcast(*(p.shape or () for p in parts))
+            if name
+            not in (
+                "cosine_embedding_loss",
+                "triplet_margin_loss",
+                "triplet_margin_with_distance_loss",
+                "multi_margin_loss",
+            )
+            else (parts[0].shape or (1,))[:1]
+        )
         modes: list[Any] = ["fresh"] * (len(parts) - targets) + ["none"] * targets
         scratch = parts[0].nbytes
         loss = engine_of(context).apply(name, parts, shape, parts[0].dtype, saved=[*parts, scratch], grad=modes)
@@ -247,32 +388,66 @@ def _generic(name: str, tensors: int, *, targets: int = 0) -> None:
 
 
 for _name, _count, _targets in (
-    ("margin_ranking_loss", 3, 1), ("cosine_embedding_loss", 3, 1), ("triplet_margin_loss", 3, 0), ("hinge_embedding_loss", 2, 1),
-    ("triplet_margin_with_distance_loss", 3, 0), ("soft_margin_loss", 2, 1), ("multi_label_soft_margin_loss", 2, 1), ("multilabel_soft_margin_loss", 2, 1),
-    ("multi_margin_loss", 2, 1), ("multilabel_margin_loss", 2, 1), ("poisson_nll_loss", 2, 1), ("gaussian_nll_loss", 3, 0), ("log_loss", 2, 1), ("npair_loss", 3, 1),
-    ("dice_loss", 2, 1), ("sigmoid_focal_loss", 2, 1),
-):  # fmt: skip
+    ("margin_ranking_loss", 3, 1),
+    ("cosine_embedding_loss", 3, 1),
+    ("triplet_margin_loss", 3, 0),
+    ("hinge_embedding_loss", 2, 1),
+    ("triplet_margin_with_distance_loss", 3, 0),
+    ("soft_margin_loss", 2, 1),
+    ("multi_label_soft_margin_loss", 2, 1),
+    ("multilabel_soft_margin_loss", 2, 1),
+    ("multi_margin_loss", 2, 1),
+    ("multilabel_margin_loss", 2, 1),
+    ("poisson_nll_loss", 2, 1),
+    ("gaussian_nll_loss", 3, 0),
+    ("log_loss", 2, 1),
+    ("npair_loss", 3, 1),
+    ("dice_loss", 2, 1),
+    ("sigmoid_focal_loss", 2, 1),
+):
     _generic(_name, _count, targets=_targets)
 
 
 @operator(["torch.nn.functional.ctc_loss", "torch.ctc_loss"], rename={})
-def torch_ctc_loss(context: Context, log_probs: Value, targets: Value, input_lengths: Value = None, target_lengths: Value = None, blank: Value = 0, reduction: Value = "mean", zero_infinity: Value = False) -> Value:  # fmt: skip
+def torch_ctc_loss(
+    context: Context,
+    log_probs: Value,
+    targets: Value,
+    input_lengths: Value = None,
+    target_lengths: Value = None,
+    blank: Value = 0,
+    reduction: Value = "mean",
+    zero_infinity: Value = False,
+) -> Value:
     """Connectionist temporal classification; keeps the forward table (batch × time × 2·target+1)."""
     del input_lengths, target_lengths, blank, zero_infinity
     x, t = tensor(context, log_probs), tensor(context, targets)
     shape = x.shape or ()
     longest = (t.shape or (1,))[-1]
     table = 4 * numel(shape[:2]) * (2 * longest + 1)
-    loss = engine_of(context).apply("ctc_loss", [x], shape[1:2], x.dtype, saved=[x, table, 4 * (shape[1] if len(shape) > 1 else 1), t])
+    loss = engine_of(context).apply(
+        "ctc_loss", [x], shape[1:2], x.dtype, saved=[x, table, 4 * (shape[1] if len(shape) > 1 else 1), t]
+    )
     return _reduce(context, loss, reduction)
 
 
 @operator(["paddle.nn.functional.ctc_loss"], rename={})
-def paddle_ctc_loss(context: Context, log_probs: Value, labels: Value, input_lengths: Value = None, label_lengths: Value = None, blank: Value = 0, reduction: Value = "mean", norm_by_times: Value = False) -> Value:  # fmt: skip
+def paddle_ctc_loss(
+    context: Context,
+    log_probs: Value,
+    labels: Value,
+    input_lengths: Value = None,
+    label_lengths: Value = None,
+    blank: Value = 0,
+    reduction: Value = "mean",
+    norm_by_times: Value = False,
+) -> Value:
     """Warp-CTC; keeps the gradient of the logits."""
     del labels, input_lengths, label_lengths, blank, norm_by_times
     x = tensor(context, log_probs)
-    loss = engine_of(context).apply("ctc_loss", [x], ((x.shape or (1, 1))[1], 1), x.dtype, saved=[x, x.nbytes], kernel="warpctc")
+    loss = engine_of(context).apply(
+        "ctc_loss", [x], ((x.shape or (1, 1))[1], 1), x.dtype, saved=[x, x.nbytes], kernel="warpctc"
+    )
     return _reduce(context, loss, reduction)
 
 
@@ -282,5 +457,3 @@ def label_smooth(context: Context, label: Value, *args: Value, **kwargs: Value) 
     del args, kwargs
     x = tensor(context, label)
     return engine_of(context).apply("label_smooth", [x], x.shape or (), x.dtype)
-
-

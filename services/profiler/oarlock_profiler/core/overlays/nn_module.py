@@ -21,10 +21,10 @@ from oarlock_profiler.core.interpreter.values import (
     Unknown,
     Value,
 )
-from oarlock_profiler.core.reading import TensorSpec
 from oarlock_profiler.core.overlays.calling import dtype_name, engine_of, integers
 from oarlock_profiler.core.overlays.devices import move_in_place, place_of, targets
 from oarlock_profiler.core.overlays.registry import native_class, register
+from oarlock_profiler.core.reading import TensorSpec
 
 LIBRARIES = ("torch", "paddle")
 
@@ -52,7 +52,8 @@ def iterator(items: Sequence[Value]) -> Value:
     return iter(list(items))
 
 
-# --- running -----------------------------------------------------------------------------------------------------------
+# --- running
+# -----------------------------------------------------------------------------------------------------------
 def call_layer(context: Context, self: Value, *args: Value, **kwargs: Value) -> Value:
     """``layer(...)``: pre-hooks, ``forward``, hooks; notes what the layer gave."""
     if not isinstance(self, LayerInstance):
@@ -119,17 +120,27 @@ def _handed_by_name(kwargs: dict[str, Value]) -> dict[str, Value]:
     return handed
 
 
-def _native_forward(context: Context, self: LayerInstance, found: Native, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _native_forward(
+    context: Context, self: LayerInstance, found: Native, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
     return found.call(context, self, *args, **kwargs)
 
 
-# --- members -----------------------------------------------------------------------------------------------------------
+# --- members
+# -----------------------------------------------------------------------------------------------------------
 def _init(context: Context, self: LayerInstance, *args: Value, **kwargs: Value) -> None:
     del args, kwargs
     self.where = self.where or context.where
 
 
-def register_buffer(context: Context, self: LayerInstance, name: Value, tensor: Value = None, persistable: Value = True, persistent: Value = True) -> None:
+def register_buffer(
+    context: Context,
+    self: LayerInstance,
+    name: Value,
+    tensor: Value = None,
+    persistable: Value = True,
+    persistent: Value = True,
+) -> None:
     """A tensor that moves with the layer and is not trained."""
     if isinstance(name, str):
         self.attrs[name] = tensor
@@ -139,7 +150,9 @@ def register_buffer(context: Context, self: LayerInstance, name: Value, tensor: 
     del context
 
 
-def register_parameter(context: Context, self: LayerInstance, name: Value, param: Value = None, parameter: Value = None) -> Value:
+def register_parameter(
+    context: Context, self: LayerInstance, name: Value, param: Value = None, parameter: Value = None
+) -> Value:
     """A parameter under a name (None keeps the name free)."""
     del context
     given = param if param is not None else parameter
@@ -150,7 +163,9 @@ def register_parameter(context: Context, self: LayerInstance, name: Value, param
     return given
 
 
-def add_module(context: Context, self: LayerInstance, name: Value, module: Value = None, sublayer: Value = None) -> Value:
+def add_module(
+    context: Context, self: LayerInstance, name: Value, module: Value = None, sublayer: Value = None
+) -> Value:
     """A child under a name."""
     del context
     given = module if module is not None else sublayer
@@ -158,7 +173,15 @@ def add_module(context: Context, self: LayerInstance, name: Value, module: Value
     return given
 
 
-def create_parameter(context: Context, self: LayerInstance, shape: Value = None, attr: Value = None, dtype: Value = None, is_bias: Value = False, default_initializer: Value = None) -> Value:  # fmt: skip
+def create_parameter(
+    context: Context,
+    self: LayerInstance,
+    shape: Value = None,
+    attr: Value = None,
+    dtype: Value = None,
+    is_bias: Value = False,
+    default_initializer: Value = None,
+) -> Value:
     """PaddlePaddle's maker of parameters; ``attr`` False makes none."""
     del self, is_bias, default_initializer
     if attr is False:
@@ -166,13 +189,17 @@ def create_parameter(context: Context, self: LayerInstance, shape: Value = None,
     return parameter(context, integers(shape), attr, dtype_name(dtype))
 
 
-def create_tensor(context: Context, self: LayerInstance, name: Value = None, persistable: Value = None, dtype: Value = None) -> Value:
+def create_tensor(
+    context: Context, self: LayerInstance, name: Value = None, persistable: Value = None, dtype: Value = None
+) -> Value:
     """An empty tensor for later."""
     del self, name, persistable
     return engine_of(context).tensor((0,), dtype_name(dtype))
 
 
-def parameter(context: Context, shape: Sequence[int], attr: Value = None, dtype: str | None = None, device: str | None = None) -> Tensor:
+def parameter(
+    context: Context, shape: Sequence[int], attr: Value = None, dtype: str | None = None, device: str | None = None
+) -> Tensor:
     """A new parameter, trainable unless its ``ParamAttr`` says otherwise."""
     engine = engine_of(context)
     made = engine.parameter(shape, dtype, device=device)
@@ -191,7 +218,14 @@ def parameters(context: Context, self: LayerInstance, recurse: Value = True, inc
     return _listing(context, [p for _, p in self.named_parameters()])
 
 
-def named_parameters(context: Context, self: LayerInstance, prefix: Value = "", recurse: Value = True, remove_duplicate: Value = True, include_sublayers: Value = True) -> Value:  # fmt: skip
+def named_parameters(
+    context: Context,
+    self: LayerInstance,
+    prefix: Value = "",
+    recurse: Value = True,
+    remove_duplicate: Value = True,
+    include_sublayers: Value = True,
+) -> Value:
     """``(name, parameter)`` pairs."""
     del context
     start = prefix if isinstance(prefix, str) else ""
@@ -230,10 +264,14 @@ def modules(context: Context, self: LayerInstance) -> Value:
     return iterator([m for _, m in self.named_modules()])
 
 
-def named_modules(context: Context, self: LayerInstance, memo: Value = None, prefix: Value = "", remove_duplicate: Value = True) -> Value:
+def named_modules(
+    context: Context, self: LayerInstance, memo: Value = None, prefix: Value = "", remove_duplicate: Value = True
+) -> Value:
     """``(path, layer)`` pairs."""
     del context, memo
-    return iterator(list(self.named_modules(prefix if isinstance(prefix, str) else "", None, remove_duplicate is not False)))
+    return iterator(
+        list(self.named_modules(prefix if isinstance(prefix, str) else "", None, remove_duplicate is not False))
+    )
 
 
 def sublayers(context: Context, self: LayerInstance, include_self: Value = False) -> Value:
@@ -243,7 +281,9 @@ def sublayers(context: Context, self: LayerInstance, include_self: Value = False
     return found if include_self is True else found[1:]
 
 
-def named_sublayers(context: Context, self: LayerInstance, prefix: Value = "", include_self: Value = False, layers_set: Value = None) -> Value:
+def named_sublayers(
+    context: Context, self: LayerInstance, prefix: Value = "", include_self: Value = False, layers_set: Value = None
+) -> Value:
     """``(path, layer)`` pairs of all below."""
     del context, layers_set
     found = list(self.named_modules(prefix if isinstance(prefix, str) else ""))
@@ -288,7 +328,8 @@ def load_state_dict(context: Context, self: LayerInstance, *args: Value, **kwarg
     return Keys()
 
 
-# --- changing all ------------------------------------------------------------------------------------------------------
+# --- changing all
+# ------------------------------------------------------------------------------------------------------
 def apply(context: Context, self: LayerInstance, fn: Value) -> Value:
     """``fn`` on every layer, children first."""
     for _, child in list(self.children()):
@@ -425,8 +466,13 @@ def _copied(context: Context, value: Value, done: dict[int, Value]) -> Value:
         if value.shape is None or value.storage is None:
             return value
         made = engine_of(context).tensor(
-            value.shape, value.dtype, kind=value.storage.kind, device=value.device, requires_grad=value.requires_grad, value=value.value
-        )  # fmt: skip
+            value.shape,
+            value.dtype,
+            kind=value.storage.kind,
+            device=value.device,
+            requires_grad=value.requires_grad,
+            value=value.value,
+        )
         made.is_parameter, made.name = value.is_parameter, value.name
         done[id(value)] = made
         return made
@@ -473,35 +519,44 @@ PROPERTIES = {
 METHODS: dict[str, Callable[..., Value]] = {
     "__init__": _init, "__call__": call_layer, "__getattr__": _missing, "__deepcopy__": deepcopy,
     "register_buffer": register_buffer, "register_parameter": register_parameter, "add_parameter": register_parameter,
-    "add_module": add_module, "register_module": add_module, "add_sublayer": add_module, "create_parameter": create_parameter,
-    "create_tensor": create_tensor, "create_variable": create_tensor, "parameters": parameters, "named_parameters": named_parameters,
-    "buffers": buffers, "named_buffers": named_buffers, "children": children, "named_children": named_children, "modules": modules,
-    "named_modules": named_modules, "sublayers": sublayers, "named_sublayers": named_sublayers, "get_submodule": get_submodule,
-    "get_sublayer": get_submodule, "get_parameter": get_submodule, "get_buffer": get_submodule, "state_dict": state_dict,
-    "to_static_state_dict": state_dict, "load_state_dict": load_state_dict, "set_state_dict": load_state_dict,
-    "set_dict": load_state_dict, "load_dict": load_state_dict, "apply": apply, "to": to, "_to_impl": to, "cuda": cuda, "npu": cuda,
-    "xpu": cuda, "ipu": cuda, "cpu": cpu, "float": _typed("float32"), "double": _typed("float64"), "half": _typed("float16"),
-    "float16": _typed("float16"), "bfloat16": _typed("bfloat16"), "type": set_type, "astype": set_type, "train": train,
-    "eval": evaluate, "requires_grad_": requires_grad_, "zero_grad": zero_grad, "clear_gradients": clear_gradients,
+    "add_module": add_module, "register_module": add_module, "add_sublayer": add_module,
+    "create_parameter": create_parameter, "create_tensor": create_tensor, "create_variable": create_tensor,
+    "parameters": parameters, "named_parameters": named_parameters, "buffers": buffers, "named_buffers": named_buffers,
+    "children": children, "named_children": named_children, "modules": modules, "named_modules": named_modules,
+    "sublayers": sublayers, "named_sublayers": named_sublayers, "get_submodule": get_submodule,
+    "get_sublayer": get_submodule, "get_parameter": get_submodule, "get_buffer": get_submodule,
+    "state_dict": state_dict, "to_static_state_dict": state_dict, "load_state_dict": load_state_dict,
+    "set_state_dict": load_state_dict, "set_dict": load_state_dict, "load_dict": load_state_dict, "apply": apply,
+    "to": to, "_to_impl": to, "cuda": cuda, "npu": cuda, "xpu": cuda, "ipu": cuda, "cpu": cpu,
+    "float": _typed("float32"), "double": _typed("float64"), "half": _typed("float16"), "float16": _typed("float16"),
+    "bfloat16": _typed("bfloat16"), "type": set_type, "astype": set_type, "train": train, "eval": evaluate,
+    "requires_grad_": requires_grad_, "zero_grad": zero_grad, "clear_gradients": clear_gradients,
     "register_forward_hook": register_forward_hook, "register_forward_post_hook": register_forward_hook,
     "register_forward_pre_hook": register_forward_pre_hook, "register_full_backward_hook": _ignored_hook,
     "register_backward_hook": _ignored_hook, "register_full_backward_pre_hook": _ignored_hook,
     "register_state_dict_pre_hook": _ignored_hook, "_register_load_state_dict_pre_hook": _ignored_hook,
     "_register_state_dict_hook": _ignored_hook, "register_load_state_dict_post_hook": _ignored_hook,
     "register_load_state_dict_pre_hook": _ignored_hook, "register_state_dict_hook": _ignored_hook,
-    "register_state_dict_post_hook": _ignored_hook,
-    "full_name": full_name, "to_empty": lambda context, self, device=None, **kwargs: to(context, self, device),
-    "share_memory": lambda context, self: self, "_get_name": lambda context, self: self.cls.name,
-    "extra_repr": lambda context, self: "", "compile": lambda context, self, *args, **kwargs: None,
-    "__dir__": lambda context, self: list(self.attrs), "_named_members": named_parameters,
-    "_load_from_state_dict": lambda context, self, *args, **kwargs: None,
-    "_save_to_state_dict": lambda context, self, *args, **kwargs: None,
-    "set_submodule": lambda context, self, target, module, *args: self.attrs.__setitem__(str(target), module),
+    "register_state_dict_post_hook": _ignored_hook, "full_name": full_name, "to_empty": lambda context, self,
+    device=None, **kwargs: to(context, self, device), "share_memory": lambda context, self: self, "_get_name": lambda
+    context, self: self.cls.name, "extra_repr": lambda context, self: "", "compile": lambda context, self, *args,
+    **kwargs: None, "__dir__": lambda context, self: list(self.attrs), "_named_members": named_parameters,
+    "_load_from_state_dict": lambda context, self, *args, **kwargs: None, "_save_to_state_dict": lambda context, self,
+    *args, **kwargs: None, "set_submodule": lambda context, self, target, module,
+    *args: self.attrs.__setitem__(str(target), module),
 }  # fmt: skip
 
+
+def _module_class(qualname: str) -> Class:
+    cls = native_class(qualname, make=LayerInstance)
+    for name, function in METHODS.items():
+        cls.namespace[name] = Native(f"{qualname}.{name}", function)
+    return cls
+
+
 MODULE: dict[str, Class] = {
-    "torch": native_class("torch.nn.Module", make=LayerInstance, **METHODS),
-    "paddle": native_class("paddle.nn.Layer", make=LayerInstance, **METHODS),
+    "torch": _module_class("torch.nn.Module"),
+    "paddle": _module_class("paddle.nn.Layer"),
 }
 for _cls in MODULE.values():
     _cls.namespace.update(PROPERTIES)
@@ -509,15 +564,27 @@ for _cls in MODULE.values():
     _cls.namespace["_dtype"] = "float32"
 for _name in ("torch.nn.Module", "torch.nn.modules.Module", "torch.nn.modules.module.Module"):
     register(_name, MODULE["torch"])
-for _name in ("paddle.nn.Layer", "paddle.nn.layer.Layer", "paddle.nn.layer.layers.Layer", "paddle.fluid.dygraph.Layer", "paddle.base.dygraph.Layer", "paddle.nn.Module"):  # fmt: skip
+for _name in (
+    "paddle.nn.Layer",
+    "paddle.nn.layer.Layer",
+    "paddle.nn.layer.layers.Layer",
+    "paddle.fluid.dygraph.Layer",
+    "paddle.base.dygraph.Layer",
+    "paddle.nn.Module",
+):
     register(_name, MODULE["paddle"])
 
 
-# --- containers --------------------------------------------------------------------------------------------------------
+# --- containers
+# --------------------------------------------------------------------------------------------------------
 def _ordered(self: LayerInstance) -> list[tuple[str, Value]]:
     """Numbered or named members in order (None members too)."""
     own = {"training"}
-    return [(n, v) for n, v in self.attrs.items() if n not in own and not n.startswith("_") and (isinstance(v, (LayerInstance, Tensor)) or n.isdigit())]
+    return [
+        (n, v)
+        for n, v in self.attrs.items()
+        if n not in own and not n.startswith("_") and (isinstance(v, (LayerInstance, Tensor)) or n.isdigit())
+    ]
 
 
 def _values(self: LayerInstance) -> list[Value]:
@@ -547,7 +614,11 @@ def sequential_init(context: Context, self: LayerInstance, *args: Value, **named
         for name, layer in args[0].items():
             self.attrs[str(name)] = layer
         return
-    if len(args) == 1 and isinstance(args[0], (list, tuple)) and not (len(args[0]) == 2 and isinstance(args[0][0], str)):
+    if (
+        len(args) == 1
+        and isinstance(args[0], (list, tuple))
+        and not (len(args[0]) == 2 and isinstance(args[0][0], str))
+    ):
         args = tuple(args[0])
     for index, layer in enumerate(args):
         if isinstance(layer, tuple) and len(layer) == 2 and isinstance(layer[0], str):
@@ -581,7 +652,14 @@ def sequential_forward(context: Context, self: LayerInstance, *args: Value, **kw
     return value
 
 
-def list_init(context: Context, self: LayerInstance, modules: Value = None, sublayers: Value = None, values: Value = None, parameters: Value = None) -> None:  # fmt: skip
+def list_init(
+    context: Context,
+    self: LayerInstance,
+    modules: Value = None,
+    sublayers: Value = None,
+    values: Value = None,
+    parameters: Value = None,
+) -> None:
     """Members by number."""
     self.where = self.where or context.where
     given = next((g for g in (modules, sublayers, values, parameters) if g is not None), None)
@@ -613,7 +691,9 @@ def container_getitem(context: Context, self: LayerInstance, key: Value) -> Valu
         if name is None:
             return context.unknown(f"member {key} of a container of {len(_ordered(self))}")
         return self.attrs[name]
-    return self.attrs.get(str(key), context.unknown(f"member {key} of a container") if str(key) not in self.attrs else None)
+    return self.attrs.get(
+        str(key), context.unknown(f"member {key} of a container") if str(key) not in self.attrs else None
+    )
 
 
 def container_setitem(context: Context, self: LayerInstance, key: Value, value: Value) -> None:
@@ -654,7 +734,9 @@ def container_iter(context: Context, self: LayerInstance) -> Value:
     return iter(_values(self))
 
 
-def append(context: Context, self: LayerInstance, module: Value = None, sublayer: Value = None, parameter: Value = None) -> Value:
+def append(
+    context: Context, self: LayerInstance, module: Value = None, sublayer: Value = None, parameter: Value = None
+) -> Value:
     """One more at the end."""
     del context
     given = next((g for g in (module, sublayer, parameter) if g is not None), None)
@@ -689,11 +771,15 @@ def pop(context: Context, self: LayerInstance, key: Value = -1) -> Value:
 def container_add(context: Context, self: LayerInstance, other: Value) -> Value:
     """Two containers in a row."""
     made = LayerInstance(self.cls)
-    _renumber(made, [*_values(self), *(_values(other) if isinstance(other, LayerInstance) else _items_of(context, other))])
+    _renumber(
+        made, [*_values(self), *(_values(other) if isinstance(other, LayerInstance) else _items_of(context, other))]
+    )
     return made
 
 
-def dict_init(context: Context, self: LayerInstance, modules: Value = None, sublayers: Value = None, parameters: Value = None) -> None:
+def dict_init(
+    context: Context, self: LayerInstance, modules: Value = None, sublayers: Value = None, parameters: Value = None
+) -> None:
     """Members by name."""
     self.where = self.where or context.where
     given = next((g for g in (modules, sublayers, parameters) if g is not None), None)
@@ -741,18 +827,26 @@ def dict_pop(context: Context, self: LayerInstance, key: Value, default: Value =
 
 
 _LIST: dict[str, Callable[..., Value]] = {
-    "__getitem__": container_getitem, "__setitem__": container_setitem, "__delitem__": container_delitem, "__len__": container_len,
-    "__iter__": container_iter, "append": append, "extend": extend, "insert": insert, "pop": pop, "__add__": container_add,
+    "__getitem__": container_getitem, "__setitem__": container_setitem, "__delitem__": container_delitem,
+    "__len__": container_len, "__iter__": container_iter, "append": append, "extend": extend, "insert": insert,
+    "pop": pop, "__add__": container_add,
 }  # fmt: skip
 _DICT: dict[str, Callable[..., Value]] = {
-    "__init__": dict_init, "__getitem__": dict_getitem, "__setitem__": container_setitem, "update": dict_update,
+    "__init__": dict_init,
+    "__getitem__": dict_getitem,
+    "__setitem__": container_setitem,
+    "update": dict_update,
     "__delitem__": lambda context, self, key: self.attrs.pop(str(key), None) and None,
-    "__len__": lambda context, self: len(dict(_named(self))), "__iter__": lambda context, self: iter([n for n, _ in _named(self)]),
-    "__contains__": dict_contains, "keys": lambda context, self: [n for n, _ in _named(self)],
-    "values": lambda context, self: [v for _, v in _named(self)], "items": lambda context, self: list(_named(self)),
-    "pop": dict_pop, "clear": lambda context, self: [self.attrs.pop(n) for n, _ in list(_named(self))] and None,
+    "__len__": lambda context, self: len(dict(_named(self))),
+    "__iter__": lambda context, self: iter([n for n, _ in _named(self)]),
+    "__contains__": dict_contains,
+    "keys": lambda context, self: [n for n, _ in _named(self)],
+    "values": lambda context, self: [v for _, v in _named(self)],
+    "items": lambda context, self: list(_named(self)),
+    "pop": dict_pop,
+    "clear": lambda context, self: [self.attrs.pop(n) for n, _ in list(_named(self))] and None,
     "get": lambda context, self, key, default=None: self.attrs.get(str(key), default),
-}  # fmt: skip
+}
 
 SEQUENTIAL: dict[str, Class] = {}
 for _framework, _base in (("torch", MODULE["torch"]), ("paddle", MODULE["paddle"])):
@@ -760,8 +854,22 @@ for _framework, _base in (("torch", MODULE["torch"]), ("paddle", MODULE["paddle"
         f"{_framework}.nn.Sequential", bases=(_base,), __init__=sequential_init, forward=sequential_forward, **_LIST
     )  # fmt: skip
     register(f"{_framework}.nn.Sequential", SEQUENTIAL[_framework])
-for _framework, _name in (("torch", "ModuleList"), ("torch", "ParameterList"), ("paddle", "LayerList"), ("paddle", "ParameterList"), ("paddle", "ModuleList")):  # fmt: skip
-    register(f"{_framework}.nn.{_name}", native_class(f"{_framework}.nn.{_name}", bases=(MODULE[_framework],), __init__=list_init, **_LIST))
-for _framework, _name in (("torch", "ModuleDict"), ("torch", "ParameterDict"), ("paddle", "LayerDict"), ("paddle", "ParameterDict"), ("paddle", "ModuleDict")):  # fmt: skip
+for _framework, _name in (
+    ("torch", "ModuleList"),
+    ("torch", "ParameterList"),
+    ("paddle", "LayerList"),
+    ("paddle", "ParameterList"),
+    ("paddle", "ModuleList"),
+):
+    register(
+        f"{_framework}.nn.{_name}",
+        native_class(f"{_framework}.nn.{_name}", bases=(MODULE[_framework],), __init__=list_init, **_LIST),
+    )
+for _framework, _name in (
+    ("torch", "ModuleDict"),
+    ("torch", "ParameterDict"),
+    ("paddle", "LayerDict"),
+    ("paddle", "ParameterDict"),
+    ("paddle", "ModuleDict"),
+):
     register(f"{_framework}.nn.{_name}", native_class(f"{_framework}.nn.{_name}", bases=(MODULE[_framework],), **_DICT))
-

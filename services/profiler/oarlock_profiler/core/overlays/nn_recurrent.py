@@ -1,4 +1,7 @@
-"""Recurrent layers and cells. On a GPU a whole layer stack is one cuDNN call that keeps a reserve space for backward."""
+"""Recurrent layers and cells.
+
+On a GPU a whole layer stack is one cuDNN call that keeps a reserve space for backward.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,29 @@ LIBRARIES = ("torch", "paddle")
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 RESERVED = {"LSTM": 6.9, "GRU": 4.5, "RNN": 1.75}
-"""Values kept a step, layer, direction and hidden unit: gates and states between them (read off PaddlePaddle's reserve space)."""
+"""Values kept a step, layer.
+
+Direction and hidden unit: gates and states between them (read off PaddlePaddle's reserve space).
+"""
 
 
-def _weights(context: Context, self: LayerInstance, mode: str, inputs: int, hidden: int, suffix: str, bias: bool, proj: int, device: str | None, attrs: dict[str, Value]) -> None:  # fmt: skip
+def _weights(
+    context: Context,
+    self: LayerInstance,
+    mode: str,
+    inputs: int,
+    hidden: int,
+    suffix: str,
+    bias: bool,
+    proj: int,
+    device: str | None,
+    attrs: dict[str, Value],
+) -> None:
     rows = GATES[mode] * hidden
     self.attrs[f"weight_ih{suffix}"] = parameter(context, (rows, inputs), attrs.get("weight_ih_attr"), None, device)
-    self.attrs[f"weight_hh{suffix}"] = parameter(context, (rows, proj or hidden), attrs.get("weight_hh_attr"), None, device)
+    self.attrs[f"weight_hh{suffix}"] = parameter(
+        context, (rows, proj or hidden), attrs.get("weight_hh_attr"), None, device
+    )
     if bias and attrs.get("bias_ih_attr") is not False:
         self.attrs[f"bias_ih{suffix}"] = parameter(context, (rows,), attrs.get("bias_ih_attr"), None, device)
     if bias and attrs.get("bias_hh_attr") is not False:
@@ -34,19 +53,35 @@ def _weights(context: Context, self: LayerInstance, mode: str, inputs: int, hidd
         self.attrs[f"weight_hr{suffix}"] = parameter(context, (proj, hidden), None, None, device)
 
 
-def _stack_init(context: Context, self: LayerInstance, mode: str, input_size: Value, hidden_size: Value, given: dict[str, Value]) -> None:
+def _stack_init(
+    context: Context, self: LayerInstance, mode: str, input_size: Value, hidden_size: Value, given: dict[str, Value]
+) -> None:
     layers, proj = integer(given.get("num_layers", 1)), integer(given.get("proj_size", 0) or 0)
     direction = given.get("direction", "forward")
     directions = 2 if given.get("bidirectional") is True or direction in ("bidirect", "bidirectional") else 1
     inputs, hidden = integer(input_size), integer(hidden_size)
-    batch_first = given.get("batch_first") is True if context.engine.framework == "torch" else given.get("time_major") is not True
-    self.attrs.update(input_size=inputs, hidden_size=hidden, num_layers=layers, bidirectional=directions == 2, batch_first=batch_first, num_directions=directions, dropout=given.get("dropout", 0.0), mode=mode, proj_size=proj)  # fmt: skip
+    batch_first = (
+        given.get("batch_first") is True if context.engine.framework == "torch" else given.get("time_major") is not True
+    )
+    self.attrs.update(
+        input_size=inputs,
+        hidden_size=hidden,
+        num_layers=layers,
+        bidirectional=directions == 2,
+        batch_first=batch_first,
+        num_directions=directions,
+        dropout=given.get("dropout", 0.0),
+        mode=mode,
+        proj_size=proj,
+    )
     device = place_of(context, given.get("device"))
     for index in range(layers):
         for way in range(directions):
             width = inputs if index == 0 else (proj or hidden) * directions
             suffix = f"_l{index}{'_reverse' if way else ''}"
-            _weights(context, self, mode, width, hidden, suffix, given.get("bias", True) is not False, proj, device, given)
+            _weights(
+                context, self, mode, width, hidden, suffix, given.get("bias", True) is not False, proj, device, given
+            )
 
 
 def _sequence(context: Context, self: LayerInstance, input: Value) -> Tensor:
@@ -61,7 +96,12 @@ def _stack_forward(context: Context, self: LayerInstance, mode: str, input: Valu
     shape = x.shape or ()
     if not shape or shape[-1] != attrs["input_size"]:
         raise ShapeError(f"a recurrent layer for {attrs['input_size']} features given {list(shape)}")
-    directions, layers, hidden, proj = attrs["num_directions"], attrs["num_layers"], attrs["hidden_size"], attrs["proj_size"]
+    directions, layers, hidden, proj = (
+        attrs["num_directions"],
+        attrs["num_layers"],
+        attrs["hidden_size"],
+        attrs["proj_size"],
+    )
     batched = len(shape) == 3
     batch_axis = 0 if attrs["batch_first"] else 1
     batch = shape[batch_axis] if batched else 1
@@ -76,7 +116,9 @@ def _stack_forward(context: Context, self: LayerInstance, mode: str, input: Valu
         gates = 2 * rows * directions * GATES[mode] * hidden
         flops += gates * (inner + (proj or hidden))
         # weights' gradients cost as much as forward; so do the inputs', but nobody asks for those of the data
-        backward_flops += gates * (inner + (proj or hidden)) + gates * ((proj or hidden) + (inner if index or x.requires_grad else 0))
+        backward_flops += gates * (inner + (proj or hidden)) + gates * (
+            (proj or hidden) + (inner if index or x.requires_grad else 0)
+        )
     reserve = int(4 * rows * layers * directions * hidden * RESERVED[mode])
     state = (layers * directions, batch, proj or hidden) if batched else (layers * directions, proj or hidden)
     outputs: list[tuple[tuple[int, ...], Any]] = [((*shape[:-1], width), x.dtype), (state, x.dtype)]
@@ -91,20 +133,41 @@ def _stack_forward(context: Context, self: LayerInstance, mode: str, input: Valu
 
 
 def _define_stack(mode: str) -> None:
-    def torch_init(context: Context, self: LayerInstance, input_size: Value, hidden_size: Value, *args: Value, **kwargs: Value) -> None:
-        order = ("num_layers", "nonlinearity", "bias", "batch_first", "dropout", "bidirectional") if mode == "RNN" else ("num_layers", "bias", "batch_first", "dropout", "bidirectional", "proj_size")  # fmt: skip
+    def torch_init(
+        context: Context, self: LayerInstance, input_size: Value, hidden_size: Value, *args: Value, **kwargs: Value
+    ) -> None:
+        order = (
+            ("num_layers", "nonlinearity", "bias", "batch_first", "dropout", "bidirectional")
+            if mode == "RNN"
+            else ("num_layers", "bias", "batch_first", "dropout", "bidirectional", "proj_size")
+        )
         _stack_init(context, self, mode, input_size, hidden_size, {**dict(zip(order, args, strict=False)), **kwargs})
 
-    def paddle_init(context: Context, self: LayerInstance, input_size: Value, hidden_size: Value, *args: Value, **kwargs: Value) -> None:
-        order = ("num_layers", "direction", "time_major", "dropout", "activation") if mode == "RNN" else ("num_layers", "direction", "time_major", "dropout")
+    def paddle_init(
+        context: Context, self: LayerInstance, input_size: Value, hidden_size: Value, *args: Value, **kwargs: Value
+    ) -> None:
+        order = (
+            ("num_layers", "direction", "time_major", "dropout", "activation")
+            if mode == "RNN"
+            else ("num_layers", "direction", "time_major", "dropout")
+        )
         _stack_init(context, self, mode, input_size, hidden_size, {**dict(zip(order, args, strict=False)), **kwargs})
 
-    def forward(context: Context, self: LayerInstance, input: Value, states: Value = None, sequence_length: Value = None, **kwargs: Value) -> Value:
+    def forward(
+        context: Context,
+        self: LayerInstance,
+        input: Value,
+        states: Value = None,
+        sequence_length: Value = None,
+        **kwargs: Value,
+    ) -> Value:
         del sequence_length
         given = next((kwargs[k] for k in ("hx", "initial_states") if k in kwargs), states)
         return _stack_forward(context, self, mode, input, given)
 
-    layer("torch", mode, torch_init, forward).namespace["flatten_parameters"] = Native("flatten_parameters", lambda context, self: None)
+    layer("torch", mode, torch_init, forward).namespace["flatten_parameters"] = Native(
+        "flatten_parameters", lambda context, self: None
+    )
     cls = layer("paddle", "SimpleRNN" if mode == "RNN" else mode, paddle_init, forward)
     cls.namespace["flatten_parameters"] = Native("flatten_parameters", lambda context, self: None)
 
@@ -113,12 +176,26 @@ for _mode in GATES:
     _define_stack(_mode)
 
 
-# --- cells -------------------------------------------------------------------------------------------------------------
+# --- cells
+# -------------------------------------------------------------------------------------------------------------
 def _define_cell(mode: str) -> None:
-    def init(context: Context, self: LayerInstance, input_size: Value, hidden_size: Value, *args: Value, **kwargs: Value) -> None:
+    def init(
+        context: Context, self: LayerInstance, input_size: Value, hidden_size: Value, *args: Value, **kwargs: Value
+    ) -> None:
         bias = args[0] if args and isinstance(args[0], bool) else kwargs.get("bias", True)
         self.attrs.update(input_size=integer(input_size), hidden_size=integer(hidden_size))
-        _weights(context, self, mode, integer(input_size), integer(hidden_size), "", bias is not False, 0, place_of(context, kwargs.get("device")), kwargs)
+        _weights(
+            context,
+            self,
+            mode,
+            integer(input_size),
+            integer(hidden_size),
+            "",
+            bias is not False,
+            0,
+            place_of(context, kwargs.get("device")),
+            kwargs,
+        )
 
     def forward(context: Context, self: LayerInstance, input: Value, states: Value = None, **kwargs: Value) -> Value:
         engine = engine_of(context)
@@ -154,7 +231,9 @@ for _mode in GATES:
     _define_cell(_mode)
 
 
-def _unrolled_init(context: Context, self: LayerInstance, cell: Value, second: Value = None, *args: Value, **kwargs: Value) -> None:
+def _unrolled_init(
+    context: Context, self: LayerInstance, cell: Value, second: Value = None, *args: Value, **kwargs: Value
+) -> None:
     del context
     self.attrs["cell" if not isinstance(second, LayerInstance) else "cell_fw"] = cell
     if isinstance(second, LayerInstance):
@@ -162,7 +241,9 @@ def _unrolled_init(context: Context, self: LayerInstance, cell: Value, second: V
     self.config["time_major"] = kwargs.get("time_major", args[0] if args else False)
 
 
-def _unrolled_forward(context: Context, self: LayerInstance, inputs: Value, initial_states: Value = None, *args: Value, **kwargs: Value) -> Value:
+def _unrolled_forward(
+    context: Context, self: LayerInstance, inputs: Value, initial_states: Value = None, *args: Value, **kwargs: Value
+) -> Value:
     """PaddlePaddle's ``RNN(cell)``: the cell step by step; sized as its steps."""
     del args, kwargs
     x = tensor(context, inputs)
@@ -187,7 +268,8 @@ layer("paddle", "RNN", _unrolled_init, _unrolled_forward)
 layer("paddle", "BiRNN", _unrolled_init, _unrolled_forward)
 
 
-# --- variable lengths --------------------------------------------------------------------------------------------------
+# --- variable lengths
+# --------------------------------------------------------------------------------------------------
 _PACKED = native_class("torch.nn.utils.rnn.PackedSequence")
 
 
@@ -195,14 +277,22 @@ class PackedSequence(Instance):
     """``pack_padded_sequence``: the padded data stand for the packed ones (the largest they can be)."""
 
     def __init__(self, data: Tensor, lengths: Value) -> None:
-        super().__init__(_PACKED, {"data": data, "batch_sizes": lengths, "sorted_indices": None, "unsorted_indices": None})
+        super().__init__(
+            _PACKED, {"data": data, "batch_sizes": lengths, "sorted_indices": None, "unsorted_indices": None}
+        )
         self.data = data
         self.lengths = lengths
 
 
-def _pack(context: Context, input: Value, lengths: Value = None, batch_first: Value = False, *args: Value, **kwargs: Value) -> Value:
+def _pack(
+    context: Context, input: Value, lengths: Value = None, batch_first: Value = False, *args: Value, **kwargs: Value
+) -> Value:
     del args, kwargs, batch_first
-    return PackedSequence(tensor(context, input), lengths) if isinstance(input, Tensor) and input.shape is not None else input
+    return (
+        PackedSequence(tensor(context, input), lengths)
+        if isinstance(input, Tensor) and input.shape is not None
+        else input
+    )
 
 
 def _unpack(context: Context, sequence: Value, batch_first: Value = False, *args: Value, **kwargs: Value) -> Value:
@@ -218,7 +308,9 @@ register("torch.nn.utils.rnn.PackedSequence", _PACKED)
 
 
 @operator(["torch.nn.utils.rnn.pad_sequence"], rename={})
-def pad_sequence(context: Context, sequences: Value, batch_first: Value = False, *args: Value, **kwargs: Value) -> Value:
+def pad_sequence(
+    context: Context, sequences: Value, batch_first: Value = False, *args: Value, **kwargs: Value
+) -> Value:
     """Padded to the longest."""
     del args, kwargs
     parts = [tensor(context, s) for s in context.iterate(sequences).items]
@@ -226,4 +318,3 @@ def pad_sequence(context: Context, sequences: Value, batch_first: Value = False,
     rest = (parts[0].shape or (0,))[1:]
     lead = (len(parts), longest) if batch_first is True else (longest, len(parts))
     return engine_of(context).apply("pad_sequence", parts, (*lead, *rest), parts[0].dtype)
-

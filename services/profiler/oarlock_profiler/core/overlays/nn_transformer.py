@@ -14,7 +14,7 @@ from oarlock_profiler.core.overlays.devices import place_of
 from oarlock_profiler.core.overlays.dropout import dropout
 from oarlock_profiler.core.overlays.elementwise import binary, cast
 from oarlock_profiler.core.overlays.indexing import index
-from oarlock_profiler.core.overlays.linear_algebra import paddle_product, linear, matmul
+from oarlock_profiler.core.overlays.linear_algebra import linear, matmul, paddle_product
 from oarlock_profiler.core.overlays.nn_layers import demanded, layer
 from oarlock_profiler.core.overlays.nn_module import deepcopy, parameter
 from oarlock_profiler.core.overlays.registry import get, native_class, register
@@ -46,12 +46,35 @@ def call(context: Context, owner: LayerInstance, name: str, *args: Value) -> Val
     return context.call(owner.attrs[name], list(args))
 
 
-# --- PyTorch -----------------------------------------------------------------------------------------------------------
-def _mha_init(context: Context, self: LayerInstance, embed_dim: Value, num_heads: Value, dropout: Value = 0.0, bias: Value = True, add_bias_kv: Value = False, add_zero_attn: Value = False, kdim: Value = None, vdim: Value = None, batch_first: Value = False, device: Value = None, dtype: Value = None) -> None:  # fmt: skip
+# --- PyTorch
+# -----------------------------------------------------------------------------------------------------------
+def _mha_init(
+    context: Context,
+    self: LayerInstance,
+    embed_dim: Value,
+    num_heads: Value,
+    dropout: Value = 0.0,
+    bias: Value = True,
+    add_bias_kv: Value = False,
+    add_zero_attn: Value = False,
+    kdim: Value = None,
+    vdim: Value = None,
+    batch_first: Value = False,
+    device: Value = None,
+    dtype: Value = None,
+) -> None:
     width = integer(embed_dim)
     keys, values = integer(kdim, width), integer(vdim, width)
     made: dict[str, Any] = {"device": place_of(context, device), "dtype": dtype_name(dtype)}
-    self.attrs.update(embed_dim=width, num_heads=integer(num_heads), dropout=dropout, batch_first=batch_first is True, head_dim=width // integer(num_heads), kdim=keys, vdim=values)  # fmt: skip
+    self.attrs.update(
+        embed_dim=width,
+        num_heads=integer(num_heads),
+        dropout=dropout,
+        batch_first=batch_first is True,
+        head_dim=width // integer(num_heads),
+        kdim=keys,
+        vdim=values,
+    )
     self.config["zero"] = add_zero_attn is True
     same = keys == width and values == width
     self.attrs["_qkv_same_embed_dim"] = same
@@ -61,7 +84,9 @@ def _mha_init(context: Context, self: LayerInstance, embed_dim: Value, num_heads
         for name, inner in (("q_proj_weight", width), ("k_proj_weight", keys), ("v_proj_weight", values)):
             self.attrs[name] = parameter(context, (width, inner), **made)
     self.attrs["in_proj_bias"] = parameter(context, (3 * width,), **made) if bias is not False else None
-    self.attrs["out_proj"] = build(context, "torch.nn.Linear", width, width, bias is not False, device=device, dtype=dtype)
+    self.attrs["out_proj"] = build(
+        context, "torch.nn.Linear", width, width, bias is not False, device=device, dtype=dtype
+    )
     for name in ("bias_k", "bias_v"):
         self.attrs[name] = parameter(context, (1, 1, width), **made) if add_bias_kv is True else None
 
@@ -74,7 +99,9 @@ def _packed_projection(context: Context, x: Tensor, weight: Value, bias: Value, 
     return [index(context, projected, i) for i in range(parts)]
 
 
-def _projections(context: Context, self: LayerInstance, query: Tensor, key: Tensor, value: Tensor, same_all: bool, same_pair: bool) -> list[Tensor]:
+def _projections(
+    context: Context, self: LayerInstance, query: Tensor, key: Tensor, value: Tensor, same_all: bool, same_pair: bool
+) -> list[Tensor]:
     attrs = self.attrs
     bias = attrs["in_proj_bias"]
     width = attrs["embed_dim"]
@@ -85,15 +112,22 @@ def _projections(context: Context, self: LayerInstance, query: Tensor, key: Tens
         if same_pair:
             first, rest = split(context, weight, [width, 2 * width], 0)
             first_bias, rest_bias = split(context, bias, [width, 2 * width], 0) if bias is not None else (None, None)
-            return [linear(context, query, first, first_bias, transposed=True), *_packed_projection(context, key, rest, rest_bias, 2)]
+            return [
+                linear(context, query, first, first_bias, transposed=True),
+                *_packed_projection(context, key, rest, rest_bias, 2),
+            ]
         weights = split(context, weight, width, 0)
     else:
         weights = [attrs["q_proj_weight"], attrs["k_proj_weight"], attrs["v_proj_weight"]]
     biases = split(context, bias, width, 0) if bias is not None else (None, None, None)
-    return [linear(context, x, w, b, transposed=True) for x, w, b in zip((query, key, value), weights, biases, strict=True)]
+    return [
+        linear(context, x, w, b, transposed=True) for x, w, b in zip((query, key, value), weights, biases, strict=True)
+    ]
 
 
-def _masks(context: Context, attn_mask: Value, padding: Value, batch: int, heads: int, length: int, dtype: str) -> Tensor | None:
+def _masks(
+    context: Context, attn_mask: Value, padding: Value, batch: int, heads: int, length: int, dtype: str
+) -> Tensor | None:
     def floating(mask: Value) -> Tensor:
         found = tensor(context, mask)
         if found.dtype == "bool":
@@ -107,10 +141,22 @@ def _masks(context: Context, attn_mask: Value, padding: Value, batch: int, heads
         found: Value = reshaped(context, floating(padding), (batch, 1, 1, length))
         found = reshaped(context, expand(context, found, -1, heads, -1, -1), (batch * heads, 1, length))
         merged = found if merged is None else binary(context, "add", merged, found)
-    return merged
+    result: Tensor | None = merged
+    return result
 
 
-def _mha_forward(context: Context, self: LayerInstance, query: Value, key: Value, value: Value, key_padding_mask: Value = None, need_weights: Value = True, attn_mask: Value = None, average_attn_weights: Value = True, is_causal: Value = False) -> Value:  # fmt: skip
+def _mha_forward(
+    context: Context,
+    self: LayerInstance,
+    query: Value,
+    key: Value,
+    value: Value,
+    key_padding_mask: Value = None,
+    need_weights: Value = True,
+    attn_mask: Value = None,
+    average_attn_weights: Value = True,
+    is_causal: Value = False,
+) -> Value:
     attrs = self.attrs
     width, heads, size = attrs["embed_dim"], attrs["num_heads"], attrs["head_dim"]
     same_all, same_pair = query is key and key is value, key is value
@@ -131,7 +177,9 @@ def _mha_forward(context: Context, self: LayerInstance, query: Value, key: Value
     length = (k.shape or (1,))[0]
     parts = _projections(context, self, q, k, v, same_all, same_pair)
     del q, k, v
-    split_heads = [transpose(context, reshaped(context, p, ((p.shape or (1,))[0], batch * heads, size)), 0, 1) for p in parts]
+    split_heads = [
+        transpose(context, reshaped(context, p, ((p.shape or (1,))[0], batch * heads, size)), 0, 1) for p in parts
+    ]
     del parts
     q3, k3, v3 = split_heads
     del split_heads
@@ -157,7 +205,11 @@ def _mha_forward(context: Context, self: LayerInstance, query: Value, key: Value
         q4, k4, v4 = (reshaped(context, t, s) for t, s in zip((q3, k3, v3), shape4, strict=True))
         del q3, k3, v3
         if mask is not None:
-            mask = unsqueeze(context, mask, 0) if (mask.shape or (0,))[0] == 1 else reshaped(context, mask, (batch, heads, *(mask.shape or ())[1:]))
+            mask = (
+                unsqueeze(context, mask, 0)
+                if (mask.shape or (0,))[0] == 1
+                else reshaped(context, mask, (batch, heads, *(mask.shape or ())[1:]))
+            )
         out = torch_attention(context, q4, k4, v4, mask, p, is_causal)
         del q4, k4, v4
         out = reshaped(context, contiguous(context, permute(context, out, 2, 0, 1, 3)), (batch * rows, width))
@@ -183,14 +235,28 @@ def _activation(context: Context, given: Value) -> Value:
     return given
 
 
-def _torch_sublayers(context: Context, self: LayerInstance, d_model: Value, nhead: Value, feedforward: Value, dropout: Value, activation: Value, given: dict[str, Value], norms: int) -> None:  # fmt: skip
+def _torch_sublayers(
+    context: Context,
+    self: LayerInstance,
+    d_model: Value,
+    nhead: Value,
+    feedforward: Value,
+    dropout: Value,
+    activation: Value,
+    given: dict[str, Value],
+    norms: int,
+) -> None:
     bias = given.get("bias", True)
     factory = {"device": given.get("device"), "dtype": given.get("dtype")}
     batch_first = given.get("batch_first", False)
     eps = given.get("layer_norm_eps", 1e-5)
-    self.attrs["self_attn"] = build(context, "torch.nn.MultiheadAttention", d_model, nhead, dropout, bias, batch_first=batch_first, **factory)
+    self.attrs["self_attn"] = build(
+        context, "torch.nn.MultiheadAttention", d_model, nhead, dropout, bias, batch_first=batch_first, **factory
+    )
     if norms == 3:
-        self.attrs["multihead_attn"] = build(context, "torch.nn.MultiheadAttention", d_model, nhead, dropout, bias, batch_first=batch_first, **factory)
+        self.attrs["multihead_attn"] = build(
+            context, "torch.nn.MultiheadAttention", d_model, nhead, dropout, bias, batch_first=batch_first, **factory
+        )
     self.attrs["linear1"] = build(context, "torch.nn.Linear", d_model, feedforward, bias, **factory)
     self.attrs["dropout"] = build(context, "torch.nn.Dropout", dropout)
     self.attrs["linear2"] = build(context, "torch.nn.Linear", feedforward, d_model, bias, **factory)
@@ -202,19 +268,45 @@ def _torch_sublayers(context: Context, self: LayerInstance, d_model: Value, nhea
     self.attrs["activation"] = _activation(context, activation)
 
 
-_TORCH_ORDER = ("dim_feedforward", "dropout", "activation", "layer_norm_eps", "batch_first", "norm_first", "bias", "device", "dtype")
+_TORCH_ORDER = (
+    "dim_feedforward",
+    "dropout",
+    "activation",
+    "layer_norm_eps",
+    "batch_first",
+    "norm_first",
+    "bias",
+    "device",
+    "dtype",
+)
 
 
 def _torch_layer_init(norms: int) -> Any:
-    def init(context: Context, self: LayerInstance, d_model: Value, nhead: Value, *args: Value, **kwargs: Value) -> None:
+    def init(
+        context: Context, self: LayerInstance, d_model: Value, nhead: Value, *args: Value, **kwargs: Value
+    ) -> None:
         given = {**dict(zip(_TORCH_ORDER, args, strict=False)), **kwargs}
-        _torch_sublayers(context, self, d_model, nhead, given.get("dim_feedforward", 2048), given.get("dropout", 0.1), given.get("activation", "relu"), given, norms)  # fmt: skip
+        _torch_sublayers(
+            context,
+            self,
+            d_model,
+            nhead,
+            given.get("dim_feedforward", 2048),
+            given.get("dropout", 0.1),
+            given.get("activation", "relu"),
+            given,
+            norms,
+        )
 
     return init
 
 
-def _attend(context: Context, self: LayerInstance, name: str, x: Value, memory: Value, mask: Value, padding: Value, drop: str) -> Value:
-    attended = context.call(self.attrs[name], (x, memory, memory), {"attn_mask": mask, "key_padding_mask": padding, "need_weights": False})
+def _attend(
+    context: Context, self: LayerInstance, name: str, x: Value, memory: Value, mask: Value, padding: Value, drop: str
+) -> Value:
+    attended = context.call(
+        self.attrs[name], (x, memory, memory), {"attn_mask": mask, "key_padding_mask": padding, "need_weights": False}
+    )
     first = attended[0] if isinstance(attended, tuple) else attended
     del attended, x, memory
     return call(context, self, drop, first)
@@ -228,31 +320,97 @@ def _feed_forward(context: Context, self: LayerInstance, x: Value, drop: str) ->
     return call(context, self, drop, x)
 
 
-def _encoder_layer(context: Context, self: LayerInstance, src: Value, src_mask: Value = None, src_key_padding_mask: Value = None, is_causal: Value = False) -> Value:  # fmt: skip
+def _encoder_layer(
+    context: Context,
+    self: LayerInstance,
+    src: Value,
+    src_mask: Value = None,
+    src_key_padding_mask: Value = None,
+    is_causal: Value = False,
+) -> Value:
     del is_causal
     x = src
     del src
     if self.attrs["norm_first"]:
         normed = call(context, self, "norm1", x)
-        x = binary(context, "add", x, _attend(context, self, "self_attn", normed, normed, src_mask, src_key_padding_mask, "dropout1"))
+        x = binary(
+            context,
+            "add",
+            x,
+            _attend(context, self, "self_attn", normed, normed, src_mask, src_key_padding_mask, "dropout1"),
+        )
         del normed
         return binary(context, "add", x, _feed_forward(context, self, call(context, self, "norm2", x), "dropout2"))
-    x = call(context, self, "norm1", binary(context, "add", x, _attend(context, self, "self_attn", x, x, src_mask, src_key_padding_mask, "dropout1")))
+    x = call(
+        context,
+        self,
+        "norm1",
+        binary(
+            context, "add", x, _attend(context, self, "self_attn", x, x, src_mask, src_key_padding_mask, "dropout1")
+        ),
+    )
     return call(context, self, "norm2", binary(context, "add", x, _feed_forward(context, self, x, "dropout2")))
 
 
-def _decoder_layer(context: Context, self: LayerInstance, tgt: Value, memory: Value, tgt_mask: Value = None, memory_mask: Value = None, tgt_key_padding_mask: Value = None, memory_key_padding_mask: Value = None, *args: Value, **kwargs: Value) -> Value:  # fmt: skip
+def _decoder_layer(
+    context: Context,
+    self: LayerInstance,
+    tgt: Value,
+    memory: Value,
+    tgt_mask: Value = None,
+    memory_mask: Value = None,
+    tgt_key_padding_mask: Value = None,
+    memory_key_padding_mask: Value = None,
+    *args: Value,
+    **kwargs: Value,
+) -> Value:
     del args, kwargs
     x = tgt
     del tgt
     if self.attrs["norm_first"]:
         normed = call(context, self, "norm1", x)
-        x = binary(context, "add", x, _attend(context, self, "self_attn", normed, normed, tgt_mask, tgt_key_padding_mask, "dropout1"))
+        x = binary(
+            context,
+            "add",
+            x,
+            _attend(context, self, "self_attn", normed, normed, tgt_mask, tgt_key_padding_mask, "dropout1"),
+        )
         del normed
-        x = binary(context, "add", x, _attend(context, self, "multihead_attn", call(context, self, "norm2", x), memory, memory_mask, memory_key_padding_mask, "dropout2"))
+        x = binary(
+            context,
+            "add",
+            x,
+            _attend(
+                context,
+                self,
+                "multihead_attn",
+                call(context, self, "norm2", x),
+                memory,
+                memory_mask,
+                memory_key_padding_mask,
+                "dropout2",
+            ),
+        )
         return binary(context, "add", x, _feed_forward(context, self, call(context, self, "norm3", x), "dropout3"))
-    x = call(context, self, "norm1", binary(context, "add", x, _attend(context, self, "self_attn", x, x, tgt_mask, tgt_key_padding_mask, "dropout1")))
-    x = call(context, self, "norm2", binary(context, "add", x, _attend(context, self, "multihead_attn", x, memory, memory_mask, memory_key_padding_mask, "dropout2")))
+    x = call(
+        context,
+        self,
+        "norm1",
+        binary(
+            context, "add", x, _attend(context, self, "self_attn", x, x, tgt_mask, tgt_key_padding_mask, "dropout1")
+        ),
+    )
+    x = call(
+        context,
+        self,
+        "norm2",
+        binary(
+            context,
+            "add",
+            x,
+            _attend(context, self, "multihead_attn", x, memory, memory_mask, memory_key_padding_mask, "dropout2"),
+        ),
+    )
     return call(context, self, "norm3", binary(context, "add", x, _feed_forward(context, self, x, "dropout3")))
 
 
@@ -271,7 +429,15 @@ def _clones(context: Context, module: Value, count: Value) -> LayerInstance:
     return made
 
 
-def _stack_init(context: Context, self: LayerInstance, layer_: Value, num_layers: Value, norm: Value = None, *args: Value, **kwargs: Value) -> None:
+def _stack_init(
+    context: Context,
+    self: LayerInstance,
+    layer_: Value,
+    num_layers: Value,
+    norm: Value = None,
+    *args: Value,
+    **kwargs: Value,
+) -> None:
     del args, kwargs
     self.attrs["layers"] = _clones(context, layer_, num_layers)
     self.attrs["num_layers"] = num_layers
@@ -287,12 +453,30 @@ def _through(context: Context, self: LayerInstance, x: Value, *rest: Value) -> V
     return context.call(norm, [x]) if norm is not None else x
 
 
-def _torch_encoder(context: Context, self: LayerInstance, src: Value, mask: Value = None, src_key_padding_mask: Value = None, is_causal: Value = None) -> Value:  # fmt: skip
+def _torch_encoder(
+    context: Context,
+    self: LayerInstance,
+    src: Value,
+    mask: Value = None,
+    src_key_padding_mask: Value = None,
+    is_causal: Value = None,
+) -> Value:
     del is_causal
     return _through(context, self, src, mask, src_key_padding_mask)
 
 
-def _torch_decoder(context: Context, self: LayerInstance, tgt: Value, memory: Value, tgt_mask: Value = None, memory_mask: Value = None, tgt_key_padding_mask: Value = None, memory_key_padding_mask: Value = None, *args: Value, **kwargs: Value) -> Value:  # fmt: skip
+def _torch_decoder(
+    context: Context,
+    self: LayerInstance,
+    tgt: Value,
+    memory: Value,
+    tgt_mask: Value = None,
+    memory_mask: Value = None,
+    tgt_key_padding_mask: Value = None,
+    memory_key_padding_mask: Value = None,
+    *args: Value,
+    **kwargs: Value,
+) -> Value:
     del args, kwargs
     return _through(context, self, tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
 
@@ -309,15 +493,50 @@ def _named(init: Any, first: str) -> Any:
 layer("torch", "TransformerEncoder", _named(_stack_init, "encoder_layer"), _torch_encoder)
 layer("torch", "TransformerDecoder", _named(_stack_init, "decoder_layer"), _torch_decoder)
 
-_MODEL_ORDER = ("d_model", "nhead", "num_encoder_layers", "num_decoder_layers", "dim_feedforward", "dropout", "activation")
+_MODEL_ORDER = (
+    "d_model",
+    "nhead",
+    "num_encoder_layers",
+    "num_decoder_layers",
+    "dim_feedforward",
+    "dropout",
+    "activation",
+)
 
 
 def _torch_transformer_init(context: Context, self: LayerInstance, *args: Value, **kwargs: Value) -> None:
-    order = (*_MODEL_ORDER, "custom_encoder", "custom_decoder", "layer_norm_eps", "batch_first", "norm_first", "bias", "device", "dtype")
+    order = (
+        *_MODEL_ORDER,
+        "custom_encoder",
+        "custom_decoder",
+        "layer_norm_eps",
+        "batch_first",
+        "norm_first",
+        "bias",
+        "device",
+        "dtype",
+    )
     given = {**dict(zip(order, args, strict=False)), **kwargs}
     width, heads = given.get("d_model", 512), given.get("nhead", 8)
-    rest = {k: given[k] for k in ("dim_feedforward", "dropout", "activation", "layer_norm_eps", "batch_first", "norm_first", "bias", "device", "dtype") if k in given}  # fmt: skip
-    for name, kind, count in (("encoder", "Encoder", given.get("num_encoder_layers", 6)), ("decoder", "Decoder", given.get("num_decoder_layers", 6))):
+    rest = {
+        k: given[k]
+        for k in (
+            "dim_feedforward",
+            "dropout",
+            "activation",
+            "layer_norm_eps",
+            "batch_first",
+            "norm_first",
+            "bias",
+            "device",
+            "dtype",
+        )
+        if k in given
+    }
+    for name, kind, count in (
+        ("encoder", "Encoder", given.get("num_encoder_layers", 6)),
+        ("decoder", "Decoder", given.get("num_decoder_layers", 6)),
+    ):
         custom = given.get(f"custom_{name}")
         if custom is not None:
             self.attrs[name] = custom
@@ -328,34 +547,80 @@ def _torch_transformer_init(context: Context, self: LayerInstance, *args: Value,
     self.attrs.update(d_model=width, nhead=heads, batch_first=given.get("batch_first", False))
 
 
-def _torch_transformer(context: Context, self: LayerInstance, src: Value, tgt: Value, src_mask: Value = None, tgt_mask: Value = None, memory_mask: Value = None, src_key_padding_mask: Value = None, tgt_key_padding_mask: Value = None, memory_key_padding_mask: Value = None, *args: Value, **kwargs: Value) -> Value:  # fmt: skip
+def _torch_transformer(
+    context: Context,
+    self: LayerInstance,
+    src: Value,
+    tgt: Value,
+    src_mask: Value = None,
+    tgt_mask: Value = None,
+    memory_mask: Value = None,
+    src_key_padding_mask: Value = None,
+    tgt_key_padding_mask: Value = None,
+    memory_key_padding_mask: Value = None,
+    *args: Value,
+    **kwargs: Value,
+) -> Value:
     del args, kwargs
     memory = context.call(self.attrs["encoder"], (src, src_mask, src_key_padding_mask))
-    return context.call(self.attrs["decoder"], (tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask))
+    return context.call(
+        self.attrs["decoder"], (tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+    )
 
 
 def _square_mask(context: Context, *args: Value, **kwargs: Value) -> Value:
     size = next((a for a in (*args, kwargs.get("sz"), kwargs.get("length")) if isinstance(a, int)), None)
     if size is None:
         return engine_of(context).unknown_tensor("the size of a causal mask is not known")
-    return engine_of(context).tensor((size, size), kind="temporary", device=place_of(context, kwargs.get("device")), op="mask")
+    return engine_of(context).tensor(
+        (size, size), kind="temporary", device=place_of(context, kwargs.get("device")), op="mask"
+    )
 
 
 _TRANSFORMER = layer("torch", "Transformer", _torch_transformer_init, _torch_transformer)
-_TRANSFORMER.namespace["generate_square_subsequent_mask"] = Native("torch.nn.Transformer.generate_square_subsequent_mask", _square_mask)
+_TRANSFORMER.namespace["generate_square_subsequent_mask"] = Native(
+    "torch.nn.Transformer.generate_square_subsequent_mask", _square_mask
+)
 
 
-# --- PaddlePaddle ------------------------------------------------------------------------------------------------------
-def _paddle_mha_init(context: Context, self: LayerInstance, embed_dim: Value, num_heads: Value, dropout: Value = 0.0, kdim: Value = None, vdim: Value = None, need_weights: Value = False, weight_attr: Value = None, bias_attr: Value = None) -> None:  # fmt: skip
+# --- PaddlePaddle
+# ------------------------------------------------------------------------------------------------------
+def _paddle_mha_init(
+    context: Context,
+    self: LayerInstance,
+    embed_dim: Value,
+    num_heads: Value,
+    dropout: Value = 0.0,
+    kdim: Value = None,
+    vdim: Value = None,
+    need_weights: Value = False,
+    weight_attr: Value = None,
+    bias_attr: Value = None,
+) -> None:
     width = integer(embed_dim)
-    self.attrs.update(embed_dim=width, num_heads=integer(num_heads), head_dim=width // integer(num_heads), dropout=dropout, need_weights=need_weights, kdim=kdim, vdim=vdim)  # fmt: skip
-    for name, inner in (("q_proj", width), ("k_proj", integer(kdim, width)), ("v_proj", integer(vdim, width)), ("out_proj", width)):
+    self.attrs.update(
+        embed_dim=width,
+        num_heads=integer(num_heads),
+        head_dim=width // integer(num_heads),
+        dropout=dropout,
+        need_weights=need_weights,
+        kdim=kdim,
+        vdim=vdim,
+    )
+    for name, inner in (
+        ("q_proj", width),
+        ("k_proj", integer(kdim, width)),
+        ("v_proj", integer(vdim, width)),
+        ("out_proj", width),
+    ):
         self.attrs[name] = build(context, "paddle.nn.Linear", inner, width, weight_attr, bias_attr)
 
 
 def _heads(context: Context, self: LayerInstance, x: Value) -> Tensor:
     shape = x.shape or (1, 1, 1)
-    return permute(context, reshaped(context, x, (shape[0], shape[1], self.attrs["num_heads"], self.attrs["head_dim"])), [0, 2, 1, 3])  # type: ignore[no-any-return]
+    split_heads = reshaped(context, x, (shape[0], shape[1], self.attrs["num_heads"], self.attrs["head_dim"]))
+    turned: Tensor = permute(context, split_heads, [0, 2, 1, 3])
+    return turned
 
 
 def _paddle_mask(context: Context, mask: Value, dtype: str) -> Value:
@@ -365,7 +630,15 @@ def _paddle_mask(context: Context, mask: Value, dtype: str) -> Value:
     return binary(context, "multiply", binary(context, "subtract", changed, 1.0), 1e9)
 
 
-def _paddle_mha(context: Context, self: LayerInstance, query: Value, key: Value = None, value: Value = None, attn_mask: Value = None, cache: Value = None) -> Value:  # fmt: skip
+def _paddle_mha(
+    context: Context,
+    self: LayerInstance,
+    query: Value,
+    key: Value = None,
+    value: Value = None,
+    attn_mask: Value = None,
+    cache: Value = None,
+) -> Value:
     q_in = demanded(context, query, (128, self.attrs["embed_dim"]), "the input of an attention")
     k_in = q_in if key is None or key is query else tensor(context, key)
     v_in = q_in if value is None or value is query else tensor(context, value)
@@ -374,7 +647,10 @@ def _paddle_mha(context: Context, self: LayerInstance, query: Value, key: Value 
     if fixed:
         k, v = cache.attrs["k"], cache.attrs["v"]
     else:
-        k, v = _heads(context, self, call(context, self, "k_proj", k_in)), _heads(context, self, call(context, self, "v_proj", v_in))
+        k, v = (
+            _heads(context, self, call(context, self, "k_proj", k_in)),
+            _heads(context, self, call(context, self, "v_proj", v_in)),
+        )
     if isinstance(cache, Instance) and not fixed:
         join = get("paddle.concat")
         k, v = join.call(context, [cache.attrs["k"], k], 2), join.call(context, [cache.attrs["v"], v], 2)
@@ -415,7 +691,13 @@ for _name, _cls in _CACHES.items():
 def _gen_cache(context: Context, self: LayerInstance, key: Value, value: Value = None, type: Value = None) -> Value:
     if type is _CACHES["StaticCache"]:
         k = _heads(context, self, call(context, self, "k_proj", key))
-        return _cache(context, None, k, _heads(context, self, call(context, self, "v_proj", value if value is not None else key)), "StaticCache")
+        return _cache(
+            context,
+            None,
+            k,
+            _heads(context, self, call(context, self, "v_proj", value if value is not None else key)),
+            "StaticCache",
+        )
     if value is not None:
         return _cache(context, None, key, value)
     shape = ((key.shape or (1,))[0], self.attrs["num_heads"], 0, self.attrs["head_dim"])
@@ -429,11 +711,23 @@ def _each(attr: Value, count: int) -> Sequence[Value]:
     return list(attr) if isinstance(attr, (list, tuple)) else [attr] * count
 
 
-_PADDLE_ORDER = ("dim_feedforward", "dropout", "activation", "attn_dropout", "act_dropout", "normalize_before", "weight_attr", "bias_attr", "layer_norm_eps")
+_PADDLE_ORDER = (
+    "dim_feedforward",
+    "dropout",
+    "activation",
+    "attn_dropout",
+    "act_dropout",
+    "normalize_before",
+    "weight_attr",
+    "bias_attr",
+    "layer_norm_eps",
+)
 
 
 def _paddle_layer_init(norms: int) -> Any:
-    def init(context: Context, self: LayerInstance, d_model: Value, nhead: Value, *args: Value, **kwargs: Value) -> None:
+    def init(
+        context: Context, self: LayerInstance, d_model: Value, nhead: Value, *args: Value, **kwargs: Value
+    ) -> None:
         given = {**dict(zip(_PADDLE_ORDER, args, strict=False)), **kwargs}
         p = given.get("dropout", 0.1)
         attention = p if given.get("attn_dropout") is None else given["attn_dropout"]
@@ -441,9 +735,25 @@ def _paddle_layer_init(norms: int) -> Any:
         feedforward = given.get("dim_feedforward", 2048)
         weights, biases = _each(given.get("weight_attr"), norms), _each(given.get("bias_attr"), norms)
         self.attrs["normalize_before"] = given.get("normalize_before") is True
-        self.attrs["self_attn"] = build(context, "paddle.nn.MultiHeadAttention", d_model, nhead, attention, weight_attr=weights[0], bias_attr=biases[0])
+        self.attrs["self_attn"] = build(
+            context,
+            "paddle.nn.MultiHeadAttention",
+            d_model,
+            nhead,
+            attention,
+            weight_attr=weights[0],
+            bias_attr=biases[0],
+        )
         if norms == 3:
-            self.attrs["cross_attn"] = build(context, "paddle.nn.MultiHeadAttention", d_model, nhead, attention, weight_attr=weights[1], bias_attr=biases[1])
+            self.attrs["cross_attn"] = build(
+                context,
+                "paddle.nn.MultiHeadAttention",
+                d_model,
+                nhead,
+                attention,
+                weight_attr=weights[1],
+                bias_attr=biases[1],
+            )
         self.attrs["linear1"] = build(context, "paddle.nn.Linear", d_model, feedforward, weights[-1], biases[-1])
         self.attrs["dropout"] = build(context, "paddle.nn.Dropout", inside)
         self.attrs["linear2"] = build(context, "paddle.nn.Linear", feedforward, d_model, weights[-1], biases[-1])
@@ -481,27 +791,45 @@ def _paddle_feed_forward(context: Context, self: LayerInstance, x: Value) -> Val
     return x
 
 
-def _paddle_encoder_layer(context: Context, self: LayerInstance, src: Value, src_mask: Value = None, cache: Value = None) -> Value:
+def _paddle_encoder_layer(
+    context: Context, self: LayerInstance, src: Value, src_mask: Value = None, cache: Value = None
+) -> Value:
     mask = _paddle_mask(context, src_mask, "float32")
     more = () if cache is None else (cache,)
-    x, kept = _paddle_block(context, self, src, 1, lambda h: context.call(self.attrs["self_attn"], (h, h, h, mask, *more)))
+    x, kept = _paddle_block(
+        context, self, src, 1, lambda h: context.call(self.attrs["self_attn"], (h, h, h, mask, *more))
+    )
     x, _ = _paddle_block(context, self, x, 2, lambda h: _paddle_feed_forward(context, self, h))
     return x if cache is None else (x, kept)
 
 
-def _paddle_decoder_layer(context: Context, self: LayerInstance, tgt: Value, memory: Value, tgt_mask: Value = None, memory_mask: Value = None, cache: Value = None) -> Value:  # fmt: skip
+def _paddle_decoder_layer(
+    context: Context,
+    self: LayerInstance,
+    tgt: Value,
+    memory: Value,
+    tgt_mask: Value = None,
+    memory_mask: Value = None,
+    cache: Value = None,
+) -> Value:
     mask, other = _paddle_mask(context, tgt_mask, "float32"), _paddle_mask(context, memory_mask, "float32")
     own = () if cache is None else (cache[0],)
     cross = () if cache is None else (cache[1],)
-    x, kept = _paddle_block(context, self, tgt, 1, lambda h: context.call(self.attrs["self_attn"], (h, h, h, mask, *own)))
-    x, static = _paddle_block(context, self, x, 2, lambda h: context.call(self.attrs["cross_attn"], (h, memory, memory, other, *cross)))
+    x, kept = _paddle_block(
+        context, self, tgt, 1, lambda h: context.call(self.attrs["self_attn"], (h, h, h, mask, *own))
+    )
+    x, static = _paddle_block(
+        context, self, x, 2, lambda h: context.call(self.attrs["cross_attn"], (h, memory, memory, other, *cross))
+    )
     x, _ = _paddle_block(context, self, x, 3, lambda h: _paddle_feed_forward(context, self, h))
     return x if cache is None else (x, (kept, static))
 
 
 _ENCODER_LAYER = layer("paddle", "TransformerEncoderLayer", _paddle_layer_init(2), _paddle_encoder_layer)
 _DECODER_LAYER = layer("paddle", "TransformerDecoderLayer", _paddle_layer_init(3), _paddle_decoder_layer)
-_ENCODER_LAYER.namespace["gen_cache"] = Native("gen_cache", lambda context, self, src: _gen_cache(context, self.attrs["self_attn"], src))
+_ENCODER_LAYER.namespace["gen_cache"] = Native(
+    "gen_cache", lambda context, self, src: _gen_cache(context, self.attrs["self_attn"], src)
+)
 _DECODER_LAYER.namespace["gen_cache"] = Native(
     "gen_cache",
     lambda context, self, memory: (
@@ -525,11 +853,21 @@ def _paddle_stack(context: Context, self: LayerInstance, x: Value, rest: Sequenc
     return x if cache is None else (x, kept)
 
 
-def _paddle_encoder(context: Context, self: LayerInstance, src: Value, src_mask: Value = None, cache: Value = None) -> Value:
+def _paddle_encoder(
+    context: Context, self: LayerInstance, src: Value, src_mask: Value = None, cache: Value = None
+) -> Value:
     return _paddle_stack(context, self, src, (_paddle_mask(context, src_mask, "float32"),), cache)
 
 
-def _paddle_decoder(context: Context, self: LayerInstance, tgt: Value, memory: Value, tgt_mask: Value = None, memory_mask: Value = None, cache: Value = None) -> Value:  # fmt: skip
+def _paddle_decoder(
+    context: Context,
+    self: LayerInstance,
+    tgt: Value,
+    memory: Value,
+    tgt_mask: Value = None,
+    memory_mask: Value = None,
+    cache: Value = None,
+) -> Value:
     masks = (_paddle_mask(context, tgt_mask, "float32"), _paddle_mask(context, memory_mask, "float32"))
     return _paddle_stack(context, self, tgt, (memory, *masks), cache)
 
@@ -539,33 +877,58 @@ def _all_caches(context: Context, self: LayerInstance, source: Value, do_zip: Va
     return [context.call(context.getattr(one, "gen_cache"), (source,)) for _, one in self.attrs["layers"].children()]
 
 
-for _name, _first, _run in (("TransformerEncoder", "encoder_layer", _paddle_encoder), ("TransformerDecoder", "decoder_layer", _paddle_decoder)):
+for _name, _first, _run in (
+    ("TransformerEncoder", "encoder_layer", _paddle_encoder),
+    ("TransformerDecoder", "decoder_layer", _paddle_decoder),
+):
     layer("paddle", _name, _named(_stack_init, _first), _run).namespace["gen_cache"] = Native("gen_cache", _all_caches)
 
 
 def _paddle_transformer_init(context: Context, self: LayerInstance, *args: Value, **kwargs: Value) -> None:
-    order = (*_MODEL_ORDER, "attn_dropout", "act_dropout", "normalize_before", "weight_attr", "bias_attr", "custom_encoder", "custom_decoder")
+    order = (
+        *_MODEL_ORDER,
+        "attn_dropout",
+        "act_dropout",
+        "normalize_before",
+        "weight_attr",
+        "bias_attr",
+        "custom_encoder",
+        "custom_decoder",
+    )
     given = {**dict(zip(order, args, strict=False)), **kwargs}
     width, heads = given.get("d_model", 512), given.get("nhead", 8)
     rest = {k: given[k] for k in _PADDLE_ORDER if k in given and k not in ("weight_attr", "bias_attr")}
-    for name, kind, count in (("encoder", "Encoder", given.get("num_encoder_layers", 6)), ("decoder", "Decoder", given.get("num_decoder_layers", 6))):
+    for name, kind, count in (
+        ("encoder", "Encoder", given.get("num_encoder_layers", 6)),
+        ("decoder", "Decoder", given.get("num_decoder_layers", 6)),
+    ):
         custom = given.get(f"custom_{name}")
         if custom is not None:
             self.attrs[name] = custom
             continue
         one = build(context, f"paddle.nn.Transformer{kind}Layer", width, heads, **rest)
-        self.attrs[name] = build(context, f"paddle.nn.Transformer{kind}", one, count, build(context, "paddle.nn.LayerNorm", width))
+        self.attrs[name] = build(
+            context, f"paddle.nn.Transformer{kind}", one, count, build(context, "paddle.nn.LayerNorm", width)
+        )
     self.attrs.update(d_model=width, nhead=heads)
 
 
-def _paddle_transformer(context: Context, self: LayerInstance, src: Value, tgt: Value, src_mask: Value = None, tgt_mask: Value = None, memory_mask: Value = None) -> Value:  # fmt: skip
+def _paddle_transformer(
+    context: Context,
+    self: LayerInstance,
+    src: Value,
+    tgt: Value,
+    src_mask: Value = None,
+    tgt_mask: Value = None,
+    memory_mask: Value = None,
+) -> Value:
     memory = context.call(self.attrs["encoder"], (src, src_mask))
     return context.call(self.attrs["decoder"], (tgt, memory, tgt_mask, memory_mask))
 
 
-layer("paddle", "Transformer", _paddle_transformer_init, _paddle_transformer).namespace["generate_square_subsequent_mask"] = Native(
-    "paddle.nn.Transformer.generate_square_subsequent_mask", _square_mask
-)
+layer("paddle", "Transformer", _paddle_transformer_init, _paddle_transformer).namespace[
+    "generate_square_subsequent_mask"
+] = Native("paddle.nn.Transformer.generate_square_subsequent_mask", _square_mask)
 
 
 def _convert_mask(context: Context, attn_mask: Value, dtype: Value = None) -> Value:
@@ -574,4 +937,7 @@ def _convert_mask(context: Context, attn_mask: Value, dtype: Value = None) -> Va
 
 
 register("paddle.nn.layer.transformer._convert_attention_mask", Native("_convert_attention_mask", _convert_mask))
-register("paddle.nn.layer.transformer._convert_param_attr_to_list", Native("_convert_param_attr_to_list", lambda context, attr, n: list(_each(attr, n))))
+register(
+    "paddle.nn.layer.transformer._convert_param_attr_to_list",
+    Native("_convert_param_attr_to_list", lambda context, attr, n: list(_each(attr, n))),
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from oarlock_profiler.core.engine.engine import Mode
 from oarlock_profiler.core.engine.shapes import axis_of, numel
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import Context, Value
@@ -21,7 +22,14 @@ def _parameters(*candidates: Value) -> list[Tensor]:
 
 
 def batch_norm(
-    context: Context, input: Value, mean: Value, variance: Value, weight: Value, bias: Value, training: bool, data_format: Value = None
+    context: Context,
+    input: Value,
+    mean: Value,
+    variance: Value,
+    weight: Value,
+    bias: Value,
+    training: bool,
+    data_format: Value = None,
 ) -> Tensor:
     """Keeps input, weight and the batch's statistics."""
     engine = engine_of(context)
@@ -33,11 +41,27 @@ def batch_norm(
         saved += [channels * STATISTIC, channels * STATISTIC]
     elif engine.framework == "paddle":
         saved += _parameters(mean, variance)
-    return engine.apply("batch_norm", [x, *_parameters(weight, bias)], shape, x.dtype, saved=saved, flops=8 * numel(shape))
+    return engine.apply(
+        "batch_norm", [x, *_parameters(weight, bias)], shape, x.dtype, saved=saved, flops=8 * numel(shape)
+    )
 
 
-@operator(["torch.nn.functional.batch_norm", "paddle.nn.functional.batch_norm", "torch.batch_norm"], rename={"input": "x", "momentum": "_", "epsilon": "eps"})  # fmt: skip
-def batch_norm_(context: Context, x: Value, running_mean: Value = None, running_var: Value = None, weight: Value = None, bias: Value = None, training: Value = False, *args: Value, data_format: Value = None, **kwargs: Value) -> Value:  # fmt: skip
+@operator(
+    ["torch.nn.functional.batch_norm", "paddle.nn.functional.batch_norm", "torch.batch_norm"],
+    rename={"input": "x", "momentum": "_", "epsilon": "eps"},
+)
+def batch_norm_(
+    context: Context,
+    x: Value,
+    running_mean: Value = None,
+    running_var: Value = None,
+    weight: Value = None,
+    bias: Value = None,
+    training: Value = False,
+    *args: Value,
+    data_format: Value = None,
+    **kwargs: Value,
+) -> Value:
     """Batch normalisation."""
     del args, kwargs
     return batch_norm(context, x, running_mean, running_var, weight, bias, training is True, data_format)
@@ -54,12 +78,28 @@ def layer_norm(context: Context, input: Value, normalized: Value, weight: Value,
     dtype = None if engine.autocast is not None else x.dtype
     scratch = 2 * x.nbytes if engine.kernels == "cpu" and engine.framework == "paddle" else 0
     return engine.apply(
-        "layer_norm", [x, *_parameters(weight, bias)], shape, dtype, saved=saved, flops=8 * numel(shape), backward_workspace_bytes=scratch
-    )  # fmt: skip
+        "layer_norm",
+        [x, *_parameters(weight, bias)],
+        shape,
+        dtype,
+        saved=saved,
+        flops=8 * numel(shape),
+        backward_workspace_bytes=scratch,
+    )
 
 
-@operator(["torch.nn.functional.layer_norm", "paddle.nn.functional.layer_norm", "torch.layer_norm"], rename={"input": "x"})
-def layer_norm_(context: Context, x: Value, normalized_shape: Value, weight: Value = None, bias: Value = None, *args: Value, **kwargs: Value) -> Value:
+@operator(
+    ["torch.nn.functional.layer_norm", "paddle.nn.functional.layer_norm", "torch.layer_norm"], rename={"input": "x"}
+)
+def layer_norm_(
+    context: Context,
+    x: Value,
+    normalized_shape: Value,
+    weight: Value = None,
+    bias: Value = None,
+    *args: Value,
+    **kwargs: Value,
+) -> Value:
     """Layer normalisation."""
     del args, kwargs
     return layer_norm(context, x, normalized_shape, weight, bias)
@@ -74,21 +114,37 @@ def group_norm(context: Context, input: Value, groups: int, weight: Value, bias:
     saved: list[Any] = [x, *_parameters(weight), rows * STATISTIC, rows * STATISTIC]
     if engine.framework == "paddle":
         saved += ["output"]
-    modes = ("reuse", "fresh", "fresh") if engine.framework == "paddle" else ("fresh",) * 3
+    modes: tuple[Mode, ...] = ("reuse", "fresh", "fresh") if engine.framework == "paddle" else ("fresh",) * 3
     return engine.apply(
-        "group_norm", [x, *_parameters(weight, bias)], shape, None if engine.autocast else x.dtype, saved=saved, grad=modes, flops=8 * numel(shape)
-    )  # fmt: skip
+        "group_norm",
+        [x, *_parameters(weight, bias)],
+        shape,
+        None if engine.autocast else x.dtype,
+        saved=saved,
+        grad=modes,
+        flops=8 * numel(shape),
+    )
 
 
 @operator(["torch.nn.functional.group_norm", "torch.group_norm"], rename={})
-def torch_group_norm(context: Context, input: Value, num_groups: Value, weight: Value = None, bias: Value = None, eps: Value = 1e-5) -> Value:
+def torch_group_norm(
+    context: Context, input: Value, num_groups: Value, weight: Value = None, bias: Value = None, eps: Value = 1e-5
+) -> Value:
     """Group normalisation."""
     del eps
     return group_norm(context, input, integer(num_groups), weight, bias)
 
 
 @operator(["paddle.nn.functional.group_norm"], rename={"input": "x"})
-def paddle_group_norm(context: Context, x: Value, num_groups: Value, epsilon: Value = 1e-5, weight: Value = None, bias: Value = None, **kwargs: Value) -> Value:
+def paddle_group_norm(
+    context: Context,
+    x: Value,
+    num_groups: Value,
+    epsilon: Value = 1e-5,
+    weight: Value = None,
+    bias: Value = None,
+    **kwargs: Value,
+) -> Value:
     """Group normalisation."""
     del epsilon, kwargs
     return group_norm(context, x, integer(num_groups), weight, bias)
@@ -103,11 +159,25 @@ def instance_norm(context: Context, input: Value, weight: Value, bias: Value) ->
     saved: list[Any] = [x, rows * STATISTIC, rows * STATISTIC, *_parameters(weight)]
     if engine.framework == "torch" and isinstance(weight, Tensor):
         saved += [rows * STATISTIC]  # the weight is repeated for each image
-    return engine.apply("instance_norm", [x, *_parameters(weight, bias)], shape, x.dtype, saved=saved, flops=8 * numel(shape))
+    return engine.apply(
+        "instance_norm", [x, *_parameters(weight, bias)], shape, x.dtype, saved=saved, flops=8 * numel(shape)
+    )
 
 
-@operator(["torch.nn.functional.instance_norm", "paddle.nn.functional.instance_norm", "torch.instance_norm"], rename={"input": "x"})
-def instance_norm_(context: Context, x: Value, running_mean: Value = None, running_var: Value = None, weight: Value = None, bias: Value = None, *args: Value, **kwargs: Value) -> Value:  # fmt: skip
+@operator(
+    ["torch.nn.functional.instance_norm", "paddle.nn.functional.instance_norm", "torch.instance_norm"],
+    rename={"input": "x"},
+)
+def instance_norm_(
+    context: Context,
+    x: Value,
+    running_mean: Value = None,
+    running_var: Value = None,
+    weight: Value = None,
+    bias: Value = None,
+    *args: Value,
+    **kwargs: Value,
+) -> Value:
     """Instance normalisation."""
     del running_mean, running_var, args, kwargs
     return instance_norm(context, x, weight, bias)
@@ -127,21 +197,38 @@ def rms_norm(context: Context, input: Value, normalized: Value, weight: Value) -
 
 
 @operator(["torch.nn.functional.rms_norm", "torch.rms_norm", "paddle.nn.functional.rms_norm"], rename={"input": "x"})
-def rms_norm_(context: Context, x: Value, normalized_shape: Value, weight: Value = None, *args: Value, **kwargs: Value) -> Value:
+def rms_norm_(
+    context: Context, x: Value, normalized_shape: Value, weight: Value = None, *args: Value, **kwargs: Value
+) -> Value:
     """Root-mean-square normalisation."""
     del args, kwargs
     return rms_norm(context, x, normalized_shape, weight)
 
 
 @operator(["paddle.incubate.nn.functional.fused_rms_norm", "paddle.incubate.nn.functional.fused_layer_norm"], rename={})
-def fused_norm(context: Context, x: Value, norm_weight: Value = None, norm_bias: Value = None, epsilon: Value = 1e-5, begin_norm_axis: Value = 1, *args: Value, **kwargs: Value) -> Value:  # fmt: skip
+def fused_norm(
+    context: Context,
+    x: Value,
+    norm_weight: Value = None,
+    norm_bias: Value = None,
+    epsilon: Value = 1e-5,
+    begin_norm_axis: Value = 1,
+    *args: Value,
+    **kwargs: Value,
+) -> Value:
     """PaddlePaddle's fused normalisation; gives a list, as its kernels do."""
     del epsilon, args, kwargs
     a = tensor(context, x)
     shape = a.shape or ()
     at = axis_of(integer(begin_norm_axis), len(shape))
     rows = numel(shape[:at])
-    out = engine_of(context).apply("rms_norm", [a, *_parameters(norm_weight, norm_bias)], shape, a.dtype, saved=[a, *_parameters(norm_weight), rows * STATISTIC])
+    out = engine_of(context).apply(
+        "rms_norm",
+        [a, *_parameters(norm_weight, norm_bias)],
+        shape,
+        a.dtype,
+        saved=[a, *_parameters(norm_weight), rows * STATISTIC],
+    )
     return (out, a)
 
 
@@ -150,4 +237,6 @@ def local_response_norm(context: Context, x: Value, size: Value, *args: Value, *
     """Each channel divided by its neighbours' squares: several operators, three kept tensors of the input's size."""
     del size, args, kwargs
     a = tensor(context, x)
-    return engine_of(context).apply("local_response_norm", [a], a.shape or (), a.dtype, saved=[a, a.nbytes, a.nbytes, a.nbytes])
+    return engine_of(context).apply(
+        "local_response_norm", [a], a.shape or (), a.dtype, saved=[a, a.nbytes, a.nbytes, a.nbytes]
+    )

@@ -17,7 +17,14 @@ class ParamAttr(HostObject):
     def __init__(self, name: Value = None, trainable: Value = True, **fields: Value) -> None:
         self.parameter_name = name
         self.trainable = trainable
-        self.fields = {"learning_rate": 1.0, "initializer": None, "regularizer": None, "need_clip": True, "do_model_average": True, **fields}
+        self.fields = {
+            "learning_rate": 1.0,
+            "initializer": None,
+            "regularizer": None,
+            "need_clip": True,
+            "do_model_average": True,
+            **fields,
+        }
 
     def py_type(self) -> str:
         return "paddle.ParamAttr"
@@ -39,14 +46,39 @@ class ParamAttr(HostObject):
         return True
 
 
-def _attribute(context: Context, name: Value = None, initializer: Value = None, learning_rate: Value = 1.0, regularizer: Value = None, trainable: Value = True, *args: Value, **kwargs: Value) -> Value:  # fmt: skip
+def _attribute(
+    context: Context,
+    name: Value = None,
+    initializer: Value = None,
+    learning_rate: Value = 1.0,
+    regularizer: Value = None,
+    trainable: Value = True,
+    *args: Value,
+    **kwargs: Value,
+) -> Value:
     del context, args
-    return ParamAttr(name, trainable, initializer=initializer, learning_rate=learning_rate, regularizer=regularizer, **kwargs)
+    return ParamAttr(
+        name, trainable, initializer=initializer, learning_rate=learning_rate, regularizer=regularizer, **kwargs
+    )
 
 
-for _name in ("paddle.ParamAttr", "paddle.framework.ParamAttr", "paddle.fluid.ParamAttr", "paddle.fluid.param_attr.ParamAttr", "paddle.base.ParamAttr", "paddle.base.param_attr.ParamAttr", "paddle.static.WeightNormParamAttr"):  # fmt: skip
+for _name in (
+    "paddle.ParamAttr",
+    "paddle.framework.ParamAttr",
+    "paddle.fluid.ParamAttr",
+    "paddle.fluid.param_attr.ParamAttr",
+    "paddle.base.ParamAttr",
+    "paddle.base.param_attr.ParamAttr",
+    "paddle.static.WeightNormParamAttr",
+):
     register(_name, Native(_name, _attribute))
-register("paddle.ParamAttr._to_attr", Native("paddle.ParamAttr._to_attr", lambda context, attr=None: attr if attr is False or isinstance(attr, ParamAttr) else ParamAttr()))  # fmt: skip
+register(
+    "paddle.ParamAttr._to_attr",
+    Native(
+        "paddle.ParamAttr._to_attr",
+        lambda context, attr=None: attr if attr is False or isinstance(attr, ParamAttr) else ParamAttr(),
+    ),
+)
 
 
 class Initializer(HostObject):
@@ -63,15 +95,19 @@ class Initializer(HostObject):
 
 
 INITIALIZERS = (
-    "Assign", "Bilinear", "Constant", "Dirac", "KaimingNormal", "KaimingUniform", "Normal", "Orthogonal", "TruncatedNormal", "Uniform",
-    "XavierNormal", "XavierUniform", "Initializer", "NumpyArrayInitializer", "MSRA", "Xavier", "ConstantInitializer", "NormalInitializer",
-    "UniformInitializer", "XavierInitializer", "MSRAInitializer", "TruncatedNormalInitializer",
+    "Assign", "Bilinear", "Constant", "Dirac", "KaimingNormal", "KaimingUniform", "Normal", "Orthogonal",
+    "TruncatedNormal", "Uniform", "XavierNormal", "XavierUniform", "Initializer", "NumpyArrayInitializer", "MSRA",
+    "Xavier", "ConstantInitializer", "NormalInitializer", "UniformInitializer", "XavierInitializer", "MSRAInitializer",
+    "TruncatedNormalInitializer",
 )  # fmt: skip
 for _short in INITIALIZERS:
     for _prefix in ("paddle.nn.initializer", "paddle.fluid.initializer"):
         _full = f"{_prefix}.{_short}"
         register(_full, Native(_full, lambda context, *args, _full=_full, **kwargs: Initializer(_full)))
-register("paddle.nn.initializer.set_global_initializer", Native("set_global_initializer", lambda context, *args, **kwargs: None))
+register(
+    "paddle.nn.initializer.set_global_initializer",
+    Native("set_global_initializer", lambda context, *args, **kwargs: None),
+)
 register("paddle.nn.initializer.calculate_gain", Native("calculate_gain", lambda context, *args, **kwargs: 1.0))
 
 
@@ -85,9 +121,10 @@ def _fill(context: Context, tensor: Value = None, *args: Value, **kwargs: Value)
 
 
 for _short in (
-    "zeros_", "ones_", "constant_", "normal_", "uniform_", "trunc_normal_", "kaiming_normal_", "kaiming_uniform_", "xavier_normal_",
-    "xavier_uniform_", "orthogonal_", "eye_", "dirac_", "sparse_", "kaiming_normal", "kaiming_uniform", "xavier_normal", "xavier_uniform",
-    "constant", "normal", "uniform", "orthogonal", "_no_grad_trunc_normal_", "_no_grad_normal_", "_no_grad_uniform_", "_no_grad_fill_",
+    "zeros_", "ones_", "constant_", "normal_", "uniform_", "trunc_normal_", "kaiming_normal_", "kaiming_uniform_",
+    "xavier_normal_", "xavier_uniform_", "orthogonal_", "eye_", "dirac_", "sparse_", "kaiming_normal",
+    "kaiming_uniform", "xavier_normal", "xavier_uniform", "constant", "normal", "uniform", "orthogonal",
+    "_no_grad_trunc_normal_", "_no_grad_normal_", "_no_grad_uniform_", "_no_grad_fill_",
 ):  # fmt: skip
     for _prefix in ("torch.nn.init", "paddle.nn.init", "timm.models.layers", "timm.layers"):
         if _prefix.startswith("timm") and _short not in ("trunc_normal_",):
@@ -114,4 +151,7 @@ def _fans(context: Context, tensor: Value) -> Value:
 for _prefix in ("torch.nn.init", "paddle.nn.init"):
     register(f"{_prefix}.calculate_gain", Native("calculate_gain", _gain))
     register(f"{_prefix}._calculate_fan_in_and_fan_out", Native("fans", _fans))
-    register(f"{_prefix}._calculate_correct_fan", Native("fan", lambda context, tensor, mode="fan_in": _fans(context, tensor)[0 if mode == "fan_in" else 1]))
+    register(
+        f"{_prefix}._calculate_correct_fan",
+        Native("fan", lambda context, tensor, mode="fan_in": _fans(context, tensor)[0 if mode == "fan_in" else 1]),
+    )

@@ -47,22 +47,44 @@ def pool(
     return _finish(context, engine.framework, x, kind, rank, (*lead, *out, *trail), indices is True)
 
 
-def _finish(context: Context, framework: str, x: Tensor, kind: str, rank: int, shape: tuple[int, ...], indices: bool) -> Value:
+def _finish(
+    context: Context, framework: str, x: Tensor, kind: str, rank: int, shape: tuple[int, ...], indices: bool
+) -> Value:
     engine = engine_of(context)
     name = f"{kind}_pool{rank}d"
     kernel = f"pool{max(rank, 2)}d"
     if kind == "max" and (framework == "torch" or indices):
         index_type = "int64" if framework == "torch" else "int32"
         if framework == "torch":
-            made = engine.apply_multi(name, [x], [(shape, x.dtype), (shape, index_type)], saved=[x, ("output", 1)], kernel="max_pool2d_with_index")
+            made = engine.apply_multi(
+                name,
+                [x],
+                [(shape, x.dtype), (shape, index_type)],
+                saved=[x, ("output", 1)],
+                kernel="max_pool2d_with_index",
+            )
         else:
-            made = engine.apply_multi(name, [x], [(shape, x.dtype), (shape, index_type)], saved=[x, ("output", 1)], kernel="max_pool2d_with_index")
+            made = engine.apply_multi(
+                name,
+                [x],
+                [(shape, x.dtype), (shape, index_type)],
+                saved=[x, ("output", 1)],
+                kernel="max_pool2d_with_index",
+            )
         return tuple(made) if indices else made[0]
     saved: list[Any] = [x] if framework == "torch" else [x, "output"]
     return engine.apply(name, [x], shape, x.dtype, saved=saved, kernel=kernel)
 
 
-def adaptive(context: Context, input: Value, kind: str, rank: int, output: Value, indices: Value = False, data_format: Value = None) -> Value:
+def adaptive(
+    context: Context,
+    input: Value,
+    kind: str,
+    rank: int,
+    output: Value,
+    indices: Value = False,
+    data_format: Value = None,
+) -> Value:
     """Pooling to a given output size."""
     engine = engine_of(context)
     x = tensor(context, input)
@@ -75,7 +97,14 @@ def adaptive(context: Context, input: Value, kind: str, rank: int, output: Value
     if kind == "avg" and torch and numel(out) == 1 and rank > 1:
         return engine.apply("mean", [x], shape, x.dtype)
     if kind == "avg":
-        return engine.apply(f"adaptive_avg_pool{rank}d", [x], shape, x.dtype, saved=[x] if torch else [x, "output"], kernel=f"pool{max(rank, 2)}d")
+        return engine.apply(
+            f"adaptive_avg_pool{rank}d",
+            [x],
+            shape,
+            x.dtype,
+            saved=[x] if torch else [x, "output"],
+            kernel=f"pool{max(rank, 2)}d",
+        )
     return _adaptive_max(context, x, rank, shape, indices is True)
 
 
@@ -83,28 +112,77 @@ def _adaptive_max(context: Context, x: Tensor, rank: int, shape: tuple[int, ...]
     engine = engine_of(context)
     index_type = "int64" if engine.framework == "torch" else "int32"
     made = engine.apply_multi(
-        f"adaptive_max_pool{rank}d", [x], [(shape, x.dtype), (shape, index_type)], saved=[x, ("output", 1)], kernel="max_pool2d_with_index"
-    )  # fmt: skip
+        f"adaptive_max_pool{rank}d",
+        [x],
+        [(shape, x.dtype), (shape, index_type)],
+        saved=[x, ("output", 1)],
+        kernel="max_pool2d_with_index",
+    )
     return tuple(made) if indices else made[0]
 
 
 def _register(rank: int) -> None:
-    def torch_max(context: Context, input: Value, kernel_size: Value, stride: Value = None, padding: Value = 0, dilation: Value = 1, ceil_mode: Value = False, return_indices: Value = False) -> Value:  # fmt: skip
+    def torch_max(
+        context: Context,
+        input: Value,
+        kernel_size: Value,
+        stride: Value = None,
+        padding: Value = 0,
+        dilation: Value = 1,
+        ceil_mode: Value = False,
+        return_indices: Value = False,
+    ) -> Value:
         return pool(context, input, "max", rank, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
-    def paddle_max(context: Context, x: Value, kernel_size: Value, stride: Value = None, padding: Value = 0, ceil_mode: Value = False, return_mask: Value = False, data_format: Value = None) -> Value:  # fmt: skip
+    def paddle_max(
+        context: Context,
+        x: Value,
+        kernel_size: Value,
+        stride: Value = None,
+        padding: Value = 0,
+        ceil_mode: Value = False,
+        return_mask: Value = False,
+        data_format: Value = None,
+    ) -> Value:
         if isinstance(ceil_mode, bool) is False:
             ceil_mode = False
         return pool(context, x, "max", rank, kernel_size, stride, padding, 1, ceil_mode, return_mask, data_format)
 
-    def paddle_max_first(context: Context, x: Value, kernel_size: Value, stride: Value = None, padding: Value = 0, return_mask: Value = False, ceil_mode: Value = False, data_format: Value = None) -> Value:  # fmt: skip
+    def paddle_max_first(
+        context: Context,
+        x: Value,
+        kernel_size: Value,
+        stride: Value = None,
+        padding: Value = 0,
+        return_mask: Value = False,
+        ceil_mode: Value = False,
+        data_format: Value = None,
+    ) -> Value:
         return pool(context, x, "max", rank, kernel_size, stride, padding, 1, ceil_mode, return_mask, data_format)
 
-    def average(context: Context, x: Value, kernel_size: Value, stride: Value = None, padding: Value = 0, ceil_mode: Value = False, *args: Value, data_format: Value = None, **kwargs: Value) -> Value:  # fmt: skip
+    def average(
+        context: Context,
+        x: Value,
+        kernel_size: Value,
+        stride: Value = None,
+        padding: Value = 0,
+        ceil_mode: Value = False,
+        *args: Value,
+        data_format: Value = None,
+        **kwargs: Value,
+    ) -> Value:
         del args, kwargs
         return pool(context, x, "avg", rank, kernel_size, stride, padding, 1, ceil_mode, False, data_format)
 
-    def paddle_average_1d(context: Context, x: Value, kernel_size: Value, stride: Value = None, padding: Value = 0, exclusive: Value = True, ceil_mode: Value = False) -> Value:  # fmt: skip
+    def paddle_average_1d(
+        context: Context,
+        x: Value,
+        kernel_size: Value,
+        stride: Value = None,
+        padding: Value = 0,
+        exclusive: Value = True,
+        ceil_mode: Value = False,
+    ) -> Value:
         del exclusive
         return pool(context, x, "avg", rank, kernel_size, stride, padding, 1, ceil_mode)
 
@@ -118,12 +196,29 @@ def _register(rank: int) -> None:
         fn.__name__ = f"max_pool{rank}d"
     average.__name__ = paddle_average_1d.__name__ = f"avg_pool{rank}d"
     adaptive_average.__name__, adaptive_maximum.__name__ = f"adaptive_avg_pool{rank}d", f"adaptive_max_pool{rank}d"
-    operator([f"torch.nn.functional.max_pool{rank}d", f"torch.max_pool{rank}d", f"torch.nn.functional.max_pool{rank}d_with_indices"], rename={})(torch_max)
-    operator([f"paddle.nn.functional.max_pool{rank}d"], rename={"input": "x"})(paddle_max_first if rank == 1 else paddle_max)
+    operator(
+        [
+            f"torch.nn.functional.max_pool{rank}d",
+            f"torch.max_pool{rank}d",
+            f"torch.nn.functional.max_pool{rank}d_with_indices",
+        ],
+        rename={},
+    )(torch_max)
+    operator([f"paddle.nn.functional.max_pool{rank}d"], rename={"input": "x"})(
+        paddle_max_first if rank == 1 else paddle_max
+    )
     operator([f"torch.nn.functional.avg_pool{rank}d", f"torch.avg_pool{rank}d"], rename={"input": "x"})(average)
-    operator([f"paddle.nn.functional.avg_pool{rank}d"], rename={"input": "x"})(paddle_average_1d if rank == 1 else average)
-    operator([f"{p}.adaptive_avg_pool{rank}d" for p in ("torch.nn.functional", "paddle.nn.functional", "torch")], rename={"input": "x"})(adaptive_average)
-    operator([f"{p}.adaptive_max_pool{rank}d" for p in ("torch.nn.functional", "paddle.nn.functional", "torch")], rename={"input": "x", "return_mask": "return_indices"})(adaptive_maximum)
+    operator([f"paddle.nn.functional.avg_pool{rank}d"], rename={"input": "x"})(
+        paddle_average_1d if rank == 1 else average
+    )
+    operator(
+        [f"{p}.adaptive_avg_pool{rank}d" for p in ("torch.nn.functional", "paddle.nn.functional", "torch")],
+        rename={"input": "x"},
+    )(adaptive_average)
+    operator(
+        [f"{p}.adaptive_max_pool{rank}d" for p in ("torch.nn.functional", "paddle.nn.functional", "torch")],
+        rename={"input": "x", "return_mask": "return_indices"},
+    )(adaptive_maximum)
 
 
 for _rank in (1, 2, 3):
@@ -131,7 +226,15 @@ for _rank in (1, 2, 3):
 
 
 @operator([f"{f}.nn.functional.lp_pool{r}d" for f in ("torch", "paddle") for r in (1, 2, 3)], rename={"x": "input"})
-def lp_pool(context: Context, input: Value, norm_type: Value, kernel_size: Value, stride: Value = None, ceil_mode: Value = False, **kwargs: Value) -> Value:
+def lp_pool(
+    context: Context,
+    input: Value,
+    norm_type: Value,
+    kernel_size: Value,
+    stride: Value = None,
+    ceil_mode: Value = False,
+    **kwargs: Value,
+) -> Value:
     """Power-average pooling."""
     del norm_type, kwargs
     x = tensor(context, input)
@@ -139,7 +242,16 @@ def lp_pool(context: Context, input: Value, norm_type: Value, kernel_size: Value
 
 
 @operator([f"{f}.nn.functional.max_unpool{r}d" for f in ("torch", "paddle") for r in (1, 2, 3)], rename={"input": "x"})
-def max_unpool(context: Context, x: Value, indices: Value, kernel_size: Value, stride: Value = None, padding: Value = 0, output_size: Value = None, **kwargs: Value) -> Value:  # fmt: skip
+def max_unpool(
+    context: Context,
+    x: Value,
+    indices: Value,
+    kernel_size: Value,
+    stride: Value = None,
+    padding: Value = 0,
+    output_size: Value = None,
+    **kwargs: Value,
+) -> Value:
     """Values put back where a max pooling took them from."""
     del kwargs
     a, idx = tensor(context, x), tensor(context, indices)
@@ -148,7 +260,9 @@ def max_unpool(context: Context, x: Value, indices: Value, kernel_size: Value, s
     kernel = repeat(kernel_size, rank)
     steps = repeat(stride, rank) if stride is not None else kernel
     pads = repeat(padding, rank)
-    out = integers(output_size)[-rank:] if output_size is not None else tuple((shape[2 + i] - 1) * steps[i] - 2 * pads[i] + kernel[i] for i in range(rank))
+    out = (
+        integers(output_size)[-rank:]
+        if output_size is not None
+        else tuple((shape[2 + i] - 1) * steps[i] - 2 * pads[i] + kernel[i] for i in range(rank))
+    )
     return engine_of(context).apply("unpool", [a], (*shape[:2], *out), a.dtype, saved=[idx])
-
-

@@ -6,10 +6,11 @@ import itertools
 from typing import Any
 
 from oarlock_profiler.core.engine.dtypes import COMPLEX, FLOATING, size_of
-from oarlock_profiler.core.engine.shapes import axes_of, axis_of, numel, reduce
+from oarlock_profiler.core.engine.engine import Mode
+from oarlock_profiler.core.engine.shapes import axes_of, axis_of, broadcast, numel, reduce
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import MISSING, Context, HostObject, Iteration, Native, Unknown, Value
-from oarlock_profiler.core.overlays.calling import axis_or_none, dtype_name, engine_of, names, operator, tensor
+from oarlock_profiler.core.overlays.calling import axis_or_none, dtype_name, engine_of, names, operator, sizes, tensor
 from oarlock_profiler.core.overlays.elementwise import binary
 from oarlock_profiler.core.overlays.registry import register
 
@@ -30,7 +31,18 @@ def _known(x: Tensor, compute: Any) -> Any:
     return x.value if not isinstance(x.value, list) else None
 
 
-TORCH_BACKWARD_TEMPORARIES = {"max": 2.25, "min": 2.25, "amax": 1.3, "amin": 1.3, "var": 1, "std": 1, "norm": 1, "logsumexp": 2, "cumsum": 2, "prod": 1.3}
+TORCH_BACKWARD_TEMPORARIES = {
+    "max": 2.25,
+    "min": 2.25,
+    "amax": 1.3,
+    "amin": 1.3,
+    "var": 1,
+    "std": 1,
+    "norm": 1,
+    "logsumexp": 2,
+    "cumsum": 2,
+    "prod": 1.3,
+}
 """Temporaries of PyTorch's backward formulas, in tensors of the input's size (read off its allocator)."""
 
 
@@ -40,8 +52,10 @@ def _temporaries(context: Context, name: str, x: Tensor) -> int:
     return int(x.nbytes * TORCH_BACKWARD_TEMPORARIES.get(name, 0))
 
 
-def _sum_like(name: str, saves: Any, mode: str, compute: Any = None) -> None:
-    def call(context: Context, input: Value, axis: Value = None, keepdim: Value = False, dtype: Value = None, **kwargs: Value) -> Value:
+def _sum_like(name: str, saves: Any, mode: Mode, compute: Any = None) -> None:
+    def call(
+        context: Context, input: Value, axis: Value = None, keepdim: Value = False, dtype: Value = None, **kwargs: Value
+    ) -> Value:
         engine = engine_of(context)
         if isinstance(keepdim, bool) is False and dtype is None:  # PaddlePaddle's sum(x, axis, dtype, keepdim)
             dtype, keepdim = keepdim, kwargs.get("keepdim", False)
@@ -53,7 +67,17 @@ def _sum_like(name: str, saves: Any, mode: str, compute: Any = None) -> None:
             wanted = engine.default_dtype
         shape = _reduced(x, axis, keepdim)
         value = _known(x, compute) if compute is not None and not shape else None
-        return engine.apply(name, [x], shape, wanted or x.dtype, saved=saves(x) if saves else (), grad=mode, value=value, kernel="mean_all" if name == "mean" and axis is None else None, backward_workspace_bytes=_temporaries(context, name, x))  # type: ignore[arg-type]
+        return engine.apply(
+            name,
+            [x],
+            shape,
+            wanted or x.dtype,
+            saved=saves(x) if saves else (),
+            grad=mode,
+            value=value,
+            kernel="mean_all" if name == "mean" and axis is None else None,
+            backward_workspace_bytes=_temporaries(context, name, x),
+        )
 
     call.__name__ = name
     operator(names(name))(call)
@@ -73,8 +97,6 @@ _sum_like("count_nonzero", None, "none")
 @operator(["torch.Tensor.sum_to_size"])
 def sum_to_size(context: Context, input: Value, *size: Value) -> Value:
     """Summed down to a broadcastable shape."""
-    from oarlock_profiler.core.overlays.calling import sizes
-
     x = tensor(context, input)
     return engine_of(context).apply("sum", [x], sizes(size), grad="expand")
 
@@ -83,7 +105,9 @@ def _flags(name: str, compute: Any) -> None:
     def call(context: Context, input: Value, axis: Value = None, keepdim: Value = False) -> Value:
         x = tensor(context, input)
         shape = _reduced(x, axis, keepdim)
-        return engine_of(context).apply(name, [x], shape, "bool", grad="none", value=_known(x, compute) if not shape else None)
+        return engine_of(context).apply(
+            name, [x], shape, "bool", grad="none", value=_known(x, compute) if not shape else None
+        )
 
     call.__name__ = name
     operator(names(name))(call)
@@ -147,7 +171,9 @@ _extreme("min", min)
 def _arg(name: str) -> None:
     def call(context: Context, input: Value, axis: Value = None, keepdim: Value = False, dtype: Value = None) -> Value:
         x = tensor(context, input)
-        return engine_of(context).apply(name, [x], _reduced(x, axis, keepdim), dtype_name(dtype) or "int64", grad="none")
+        return engine_of(context).apply(
+            name, [x], _reduced(x, axis, keepdim), dtype_name(dtype) or "int64", grad="none"
+        )
 
     call.__name__ = name
     operator(names(name))(call)
@@ -158,7 +184,14 @@ _arg("argmin")
 
 
 def _moments(name: str) -> None:
-    def call(context: Context, input: Value, axis: Value = None, unbiased: Value = True, keepdim: Value = False, **kwargs: Value) -> Value:
+    def call(
+        context: Context,
+        input: Value,
+        axis: Value = None,
+        unbiased: Value = True,
+        keepdim: Value = False,
+        **kwargs: Value,
+    ) -> Value:
         del kwargs
         x = tensor(context, input)
         if isinstance(axis, bool):
@@ -167,7 +200,14 @@ def _moments(name: str) -> None:
         saved: list[Any] = [x, "output"] if name == "std" else [x]
         if context.engine.framework == "paddle":
             saved.append(x.nbytes)  # written out there: the difference from the mean is kept
-        return engine_of(context).apply(name, [x], _reduced(x, axis, keepdim), x.dtype, saved=saved, backward_workspace_bytes=_temporaries(context, name, x))
+        return engine_of(context).apply(
+            name,
+            [x],
+            _reduced(x, axis, keepdim),
+            x.dtype,
+            saved=saved,
+            backward_workspace_bytes=_temporaries(context, name, x),
+        )
 
     call.__name__ = name
     operator(names(name))(call)
@@ -178,20 +218,46 @@ _moments("std")
 
 
 @operator(["torch.var_mean", "torch.std_mean"])
-def var_mean(context: Context, input: Value, axis: Value = None, unbiased: Value = True, keepdim: Value = False, **kwargs: Value) -> Value:
+def var_mean(
+    context: Context, input: Value, axis: Value = None, unbiased: Value = True, keepdim: Value = False, **kwargs: Value
+) -> Value:
     """Variance and mean at once."""
     del unbiased, kwargs
     x = tensor(context, input)
     shape = _reduced(x, axis, keepdim)
-    return tuple(engine_of(context).apply_multi("var_mean", [x], [(shape, x.dtype), (shape, x.dtype)], saved=[x, ("output", 1)]))
+    return tuple(
+        engine_of(context).apply_multi("var_mean", [x], [(shape, x.dtype), (shape, x.dtype)], saved=[x, ("output", 1)])
+    )
 
 
-@operator([*names("norm"), "torch.linalg.norm", "paddle.linalg.norm", "torch.linalg.vector_norm", "paddle.linalg.vector_norm", "torch.linalg.matrix_norm", "paddle.linalg.matrix_norm", "torch.functional.norm"], rename={"dim": "axis", "keepdims": "keepdim", "x": "input", "ord": "p", "A": "input"})  # fmt: skip
-def norm(context: Context, input: Value, p: Value = 2, axis: Value = None, keepdim: Value = False, dtype: Value = None) -> Value:
+@operator(
+    [
+        *names("norm"),
+        "torch.linalg.norm",
+        "paddle.linalg.norm",
+        "torch.linalg.vector_norm",
+        "paddle.linalg.vector_norm",
+        "torch.linalg.matrix_norm",
+        "paddle.linalg.matrix_norm",
+        "torch.functional.norm",
+    ],
+    rename={"dim": "axis", "keepdims": "keepdim", "x": "input", "ord": "p", "A": "input"},
+)
+def norm(
+    context: Context, input: Value, p: Value = 2, axis: Value = None, keepdim: Value = False, dtype: Value = None
+) -> Value:
     """Vector or matrix norm."""
     x = tensor(context, input)
     del p
-    return engine_of(context).apply("norm", [x], _reduced(x, axis, keepdim), dtype_name(dtype) or x.dtype, saved=[x, "output"], kernel="p_norm", backward_workspace_bytes=_temporaries(context, "norm", x))
+    return engine_of(context).apply(
+        "norm",
+        [x],
+        _reduced(x, axis, keepdim),
+        dtype_name(dtype) or x.dtype,
+        saved=[x, "output"],
+        kernel="p_norm",
+        backward_workspace_bytes=_temporaries(context, "norm", x),
+    )
 
 
 @operator(names("dist"), rename={"x": "input", "y": "other"})
@@ -228,7 +294,11 @@ def _indexed_scan(name: str) -> None:
     def call(context: Context, input: Value, axis: Value = None, **kwargs: Value) -> Value:
         del axis, kwargs
         x = tensor(context, input)
-        return tuple(engine_of(context).apply_multi(name, [x], [(x.shape or (), x.dtype), (x.shape or (), "int64")], saved=[("output", 1)]))
+        return tuple(
+            engine_of(context).apply_multi(
+                name, [x], [(x.shape or (), x.dtype), (x.shape or (), "int64")], saved=[("output", 1)]
+            )
+        )
 
     call.__name__ = name
     operator(names(name))(call)
@@ -239,18 +309,22 @@ _indexed_scan("cummin")
 
 
 def _quantile(name: str) -> None:
-    def call(context: Context, input: Value, q: Value = 0.5, axis: Value = None, keepdim: Value = False, **kwargs: Value) -> Value:
+    def call(
+        context: Context, input: Value, q: Value = 0.5, axis: Value = None, keepdim: Value = False, **kwargs: Value
+    ) -> Value:
         del kwargs
         x = tensor(context, input)
         if name in ("median", "nanmedian"):
-            axis, keepdim = (q if isinstance(q, int) and not isinstance(q, bool) else axis), keepdim
+            axis = q if isinstance(q, int) and not isinstance(q, bool) else axis
             q = 0.5
         shape = _reduced(x, axis, keepdim)
         if isinstance(q, (list, tuple)):
             shape = (len(q), *shape)
         elif isinstance(q, Tensor) and q.shape:
             shape = (*q.shape, *shape)
-        out = engine_of(context).apply(name, [x], shape, x.dtype if x.dtype in FLOATING else context.engine.default_dtype, saved=[x])
+        out = engine_of(context).apply(
+            name, [x], shape, x.dtype if x.dtype in FLOATING else context.engine.default_dtype, saved=[x]
+        )
         if name in ("median", "nanmedian") and axis is not None and context.engine.framework == "torch":
             return named_pair(context, out, engine_of(context).apply("argmedian", [x], shape, "int64", grad="none"))
         return out
@@ -264,12 +338,16 @@ for _name in ("quantile", "nanquantile", "median", "nanmedian"):
 
 
 @operator([*names("diff")], rename={"x": "input", "dim": "axis"})
-def diff(context: Context, input: Value, n: Value = 1, axis: Value = -1, prepend: Value = None, append: Value = None) -> Value:
+def diff(
+    context: Context, input: Value, n: Value = 1, axis: Value = -1, prepend: Value = None, append: Value = None
+) -> Value:
     """Differences of neighbours along an axis."""
     x = tensor(context, input)
     shape = list(x.shape or ())
     at = axis_of(int(axis), len(shape))
-    shape[at] = max(0, shape[at] - int(n) + sum(tensor(context, t).shape[at] for t in (prepend, append) if t is not None))  # type: ignore[index]
+    shape[at] = max(
+        0, shape[at] - int(n) + sum((tensor(context, t).shape or ())[at] for t in (prepend, append) if t is not None)
+    )
     known = x.value if isinstance(x.value, list) and n == 1 and prepend is append is None else None
     value = [b - a for a, b in itertools.pairwise(known)] if known is not None else None
     return engine_of(context).apply("diff", [x], shape, value=value)
@@ -289,24 +367,34 @@ def torch_numel(context: Context, input: Value) -> Value:
     return numel(tensor(context, input).shape or ())
 
 
-@operator(["torch.nn.functional.normalize", "paddle.nn.functional.normalize"], rename={"x": "input", "dim": "axis", "epsilon": "eps"})
-def normalize(context: Context, input: Value, p: Value = 2, axis: Value = 1, eps: Value = 1e-12, **kwargs: Value) -> Value:
+@operator(
+    ["torch.nn.functional.normalize", "paddle.nn.functional.normalize"],
+    rename={"x": "input", "dim": "axis", "epsilon": "eps"},
+)
+def normalize(
+    context: Context, input: Value, p: Value = 2, axis: Value = 1, eps: Value = 1e-12, **kwargs: Value
+) -> Value:
     """Divide by the norm along an axis."""
     del eps, kwargs
     x = tensor(context, input)
     length = norm(context, x, p, axis, True)
-    length = binary(context, "maximum", length, 1e-12) if context.engine.framework == "paddle" else engine_of(context).apply("clip", [length], length.shape, saved=[length])
+    length = (
+        binary(context, "maximum", length, 1e-12)
+        if context.engine.framework == "paddle"
+        else engine_of(context).apply("clip", [length], length.shape, saved=[length])
+    )
     if context.engine.framework == "torch":
         length = engine_of(context).apply("expand", [length], x.shape or (), view=length, grad="fresh")
     return binary(context, "divide", x, length)
 
 
-@operator([*(f"{f}.nn.functional.cosine_similarity" for f in ("torch", "paddle")), "torch.cosine_similarity"], rename={"dim": "axis"})
+@operator(
+    [*(f"{f}.nn.functional.cosine_similarity" for f in ("torch", "paddle")), "torch.cosine_similarity"],
+    rename={"dim": "axis"},
+)
 def cosine_similarity(context: Context, x1: Value, x2: Value, axis: Value = 1, eps: Value = 1e-8) -> Value:
     """Cosine of the angle along an axis."""
     del eps
-    from oarlock_profiler.core.engine.shapes import broadcast
-
     a, b = tensor(context, x1), tensor(context, x2)
     shape = broadcast(a.shape or (), b.shape or ())
     at = axis_of(int(axis), len(shape))
@@ -316,14 +404,18 @@ def cosine_similarity(context: Context, x1: Value, x2: Value, axis: Value = 1, e
 
 
 @operator([*names("histc", "bincount", "histogram")])
-def histogram(context: Context, input: Value, bins: Value = 100, *args: Value, minlength: Value = None, **kwargs: Value) -> Value:
+def histogram(
+    context: Context, input: Value, bins: Value = 100, *args: Value, minlength: Value = None, **kwargs: Value
+) -> Value:
     """Counts per bin (``bincount`` of unknown values: the length asked for)."""
     del args, kwargs
     x = tensor(context, input)
     count = bins if isinstance(bins, int) and not isinstance(bins, bool) else 100
     if isinstance(minlength, int) and minlength > 0:
         count = minlength
-    return engine_of(context).apply("histogram", [x], (count,), "int64" if x.dtype not in FLOATING else x.dtype, grad="none")
+    return engine_of(context).apply(
+        "histogram", [x], (count,), "int64" if x.dtype not in FLOATING else x.dtype, grad="none"
+    )
 
 
 def _unknown_extent(context: Context, what: str, count: int) -> None:
@@ -331,7 +423,16 @@ def _unknown_extent(context: Context, what: str, count: int) -> None:
 
 
 @operator(names("unique", "unique_consecutive"))
-def unique(context: Context, input: Value, *args: Value, return_index: Value = False, return_inverse: Value = False, return_counts: Value = False, axis: Value = None, **kwargs: Value) -> Value:  # fmt: skip
+def unique(
+    context: Context,
+    input: Value,
+    *args: Value,
+    return_index: Value = False,
+    return_inverse: Value = False,
+    return_counts: Value = False,
+    axis: Value = None,
+    **kwargs: Value,
+) -> Value:
     """Distinct values; taken as all distinct, which is the largest need."""
     del args, kwargs
     x = tensor(context, input)
@@ -377,4 +478,4 @@ def _method_numel(context: Context, input: Value) -> Value:
 
 register("torch.Tensor.numel", Native("torch.Tensor.numel", _method_numel))
 register("torch.Tensor.nelement", Native("torch.Tensor.nelement", _method_numel))
-register("paddle.Tensor.numel", Native("paddle.Tensor.numel", lambda context, input: paddle_numel(context, input)))
+register("paddle.Tensor.numel", Native("paddle.Tensor.numel", paddle_numel))

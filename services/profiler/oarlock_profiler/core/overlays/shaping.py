@@ -1,9 +1,10 @@
-"""Shape operators: reshape, transpose, expand, concatenate, split. PyTorch's are views where strides allow; PaddlePaddle's
-transpose, reshape and slice are views too (stride mechanism of release 2.6 and later), the rest copy.
+"""Shape operators: reshape, transpose, expand, concatenate, split. PyTorch's are views where strides allow;
+PaddlePaddle's transpose, reshape and slice are views too (stride mechanism of release 2.6 and later), the rest copy.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from oarlock_profiler.core.engine.autograd import Grad, Node
@@ -34,7 +35,10 @@ LIBRARIES = ("torch", "paddle")
 def view(
     context: Context, x: Tensor, shape: tuple[int, ...], name: str, value: Any = None, strides: Strides | None = None
 ) -> Tensor:
-    """The same memory in another shape (``strides`` None: in that shape's own order); the gradient is handed on the same way."""
+    """The same memory in another shape (``strides`` None.
+
+    In that shape's own order); the gradient is handed on the same way.
+    """
     made = engine_of(context).apply(name, [x], shape, x.dtype, view=x, grad="alias", value=value)
     made.strides = strides
     return made
@@ -101,14 +105,26 @@ def reshape_in_place(context: Context, input: Value, *shape: Value, **kwargs: Va
     return x
 
 
-@operator(["torch.Tensor.view_as", "torch.Tensor.reshape_as", "paddle.view_as", "paddle.Tensor.view_as", "paddle.reshape_as", "paddle.Tensor.reshape_as"])
+@operator(
+    [
+        "torch.Tensor.view_as",
+        "torch.Tensor.reshape_as",
+        "paddle.view_as",
+        "paddle.Tensor.view_as",
+        "paddle.reshape_as",
+        "paddle.Tensor.reshape_as",
+    ]
+)
 def view_as(context: Context, input: Value, other: Value) -> Value:
     """The other's shape."""
     x, y = tensor(context, input), tensor(context, other)
     return reshaped(context, x, _resolve(x, y.shape or (), False))
 
 
-@operator(names("flatten", "ravel"), rename={"x": "input", "start_axis": "start", "stop_axis": "stop", "start_dim": "start", "end_dim": "stop"})
+@operator(
+    names("flatten", "ravel"),
+    rename={"x": "input", "start_axis": "start", "stop_axis": "stop", "start_dim": "start", "end_dim": "stop"},
+)
 def flatten_(context: Context, input: Value, start: Value = 0, stop: Value = -1) -> Value:
     """Join several axes."""
     x = tensor(context, input)
@@ -137,8 +153,16 @@ def squeeze(context: Context, input: Value, axis: Value = None) -> Value:
         drop = {axis_of(a, len(shape)) for a in integers(axis)}
     places = [i for i, s in enumerate(shape) if not (i in drop and s == 1)]
     kept = tuple(shape[i] for i in places)
-    value = x.value[0] if isinstance(x.value, list) and len(x.value) == 1 and not kept else x.value if len(kept) == len(shape) else None
-    return view(context, x, kept, "squeeze", value, tuple(x.strides[i] for i in places) if x.strides is not None else None)
+    value = (
+        x.value[0]
+        if isinstance(x.value, list) and len(x.value) == 1 and not kept
+        else x.value
+        if len(kept) == len(shape)
+        else None
+    )
+    return view(
+        context, x, kept, "squeeze", value, tuple(x.strides[i] for i in places) if x.strides is not None else None
+    )
 
 
 @operator(names("unsqueeze", "unsqueeze_"))
@@ -158,7 +182,16 @@ def unsqueeze(context: Context, input: Value, axis: Value = 0) -> Value:
     return view(context, x, tuple(shape), "unsqueeze", value, tuple(strides) if strides is not None else None)
 
 
-@operator(["torch.Tensor.unsqueeze_", "paddle.Tensor.unsqueeze_", "paddle.unsqueeze_", "torch.Tensor.squeeze_", "paddle.squeeze_", "paddle.Tensor.squeeze_"])
+@operator(
+    [
+        "torch.Tensor.unsqueeze_",
+        "paddle.Tensor.unsqueeze_",
+        "paddle.unsqueeze_",
+        "torch.Tensor.squeeze_",
+        "paddle.squeeze_",
+        "paddle.Tensor.squeeze_",
+    ]
+)
 def unsqueeze_in_place(context: Context, input: Value, axis: Value = 0) -> Value:
     """Change the tensor's own shape."""
     x = tensor(context, input)
@@ -173,14 +206,40 @@ def _permuted(context: Context, x: Tensor, order: tuple[int, ...]) -> Tensor:
     return view(context, x, tuple(shape[a] for a in order), "transpose", strides=tuple(strides[a] for a in order))
 
 
-@operator(["torch.permute", "torch.Tensor.permute", "paddle.permute", "paddle.Tensor.permute", "paddle.transpose", "paddle.Tensor.transpose", "paddle.tensor.transpose", "paddle.transpose_", "paddle.Tensor.transpose_"], rename={"x": "input", "dims": "perm"})  # fmt: skip
+@operator(
+    [
+        "torch.permute",
+        "torch.Tensor.permute",
+        "paddle.permute",
+        "paddle.Tensor.permute",
+        "paddle.transpose",
+        "paddle.Tensor.transpose",
+        "paddle.tensor.transpose",
+        "paddle.transpose_",
+        "paddle.Tensor.transpose_",
+    ],
+    rename={"x": "input", "dims": "perm"},
+)
 def permute(context: Context, input: Value, *perm: Value, **kwargs: Value) -> Value:
     """Reorder all axes (a view)."""
     x = tensor(context, input)
     return _permuted(context, x, sizes(perm) if perm else integers(kwargs["perm"]))
 
 
-@operator(["torch.transpose", "torch.Tensor.transpose", "torch.swapaxes", "torch.Tensor.swapaxes", "torch.swapdims", "paddle.swapaxes", "paddle.Tensor.swapaxes", "torch.Tensor.transpose_", "paddle.transpose_two"], rename={"x": "input", "dim0": "first", "dim1": "second", "axis0": "first", "axis1": "second"})  # fmt: skip
+@operator(
+    [
+        "torch.transpose",
+        "torch.Tensor.transpose",
+        "torch.swapaxes",
+        "torch.Tensor.swapaxes",
+        "torch.swapdims",
+        "paddle.swapaxes",
+        "paddle.Tensor.swapaxes",
+        "torch.Tensor.transpose_",
+        "paddle.transpose_two",
+    ],
+    rename={"x": "input", "dim0": "first", "dim1": "second", "axis0": "first", "axis1": "second"},
+)
 def transpose(context: Context, input: Value, first: Value, second: Value = None) -> Value:
     """Swap two axes (a view)."""
     x = tensor(context, input)
@@ -231,7 +290,20 @@ def _expanded(x: Tensor, target: tuple[int, ...]) -> tuple[int, ...]:
     return broadcast(shape, filled)
 
 
-@operator(["torch.Tensor.expand", "paddle.expand", "paddle.Tensor.expand", "paddle.tensor.expand", "torch.broadcast_to", "torch.Tensor.broadcast_to", "paddle.broadcast_to", "paddle.Tensor.broadcast_to", "torch.expand_copy"], rename={"x": "input"})  # fmt: skip
+@operator(
+    [
+        "torch.Tensor.expand",
+        "paddle.expand",
+        "paddle.Tensor.expand",
+        "paddle.tensor.expand",
+        "torch.broadcast_to",
+        "torch.Tensor.broadcast_to",
+        "paddle.broadcast_to",
+        "paddle.Tensor.broadcast_to",
+        "torch.expand_copy",
+    ],
+    rename={"x": "input"},
+)
 def expand(context: Context, input: Value, *shape: Value, **kwargs: Value) -> Value:
     """Broadcast to a shape: a view in PyTorch, a copy in PaddlePaddle."""
     x = tensor(context, input)
@@ -250,7 +322,9 @@ def _expand_to(context: Context, x: Tensor, target: tuple[int, ...]) -> Tensor:
     return engine_of(context).apply("expand", [x], target, x.dtype)
 
 
-@operator(["torch.Tensor.expand_as", "paddle.expand_as", "paddle.Tensor.expand_as"], rename={"x": "input", "y": "other"})
+@operator(
+    ["torch.Tensor.expand_as", "paddle.expand_as", "paddle.Tensor.expand_as"], rename={"x": "input", "y": "other"}
+)
 def expand_as(context: Context, input: Value, other: Value) -> Value:
     """Broadcast to another's shape."""
     x = tensor(context, input)
@@ -273,7 +347,18 @@ def broadcast_shapes(context: Context, *shapes: Value) -> Value:
     return list(found) if context.engine.framework == "paddle" else found
 
 
-@operator(["torch.Tensor.repeat", "torch.tile", "torch.Tensor.tile", "paddle.tile", "paddle.Tensor.tile", "paddle.Tensor.repeat", "paddle.tensor.tile"], rename={"x": "input", "repeat_times": "times", "repeats": "times", "dims": "times"})  # fmt: skip
+@operator(
+    [
+        "torch.Tensor.repeat",
+        "torch.tile",
+        "torch.Tensor.tile",
+        "paddle.tile",
+        "paddle.Tensor.tile",
+        "paddle.Tensor.repeat",
+        "paddle.tensor.tile",
+    ],
+    rename={"x": "input", "repeat_times": "times", "repeats": "times", "dims": "times"},
+)
 def tile(context: Context, input: Value, *times: Value, **kwargs: Value) -> Value:
     """Repeat along each axis (a copy)."""
     x = tensor(context, input)
@@ -286,7 +371,9 @@ def tile(context: Context, input: Value, *times: Value, **kwargs: Value) -> Valu
 
 
 @operator(names("repeat_interleave"), rename={"x": "input", "dim": "axis"})
-def repeat_interleave(context: Context, input: Value, repeats: Value = None, axis: Value = None, output_size: Value = None) -> Value:
+def repeat_interleave(
+    context: Context, input: Value, repeats: Value = None, axis: Value = None, output_size: Value = None
+) -> Value:
     """Repeat each element along an axis."""
     x = tensor(context, input)
     shape = list(x.shape or ())
@@ -305,7 +392,8 @@ def repeat_interleave(context: Context, input: Value, repeats: Value = None, axi
     return engine_of(context).apply("repeat_interleave", [x], shape, x.dtype)
 
 
-# --- joining -----------------------------------------------------------------------------------------------------------
+# --- joining
+# -----------------------------------------------------------------------------------------------------------
 def _tensors(context: Context, value: Value) -> list[Tensor]:
     if isinstance(value, Tensor):
         return [value]
@@ -319,7 +407,10 @@ def _slices(engine: Engine, node: Node, grads: list[Grad | None]) -> list[Grad |
     incoming = grads[0]
     assert incoming is not None  # noqa: S101  # the pass calls a rule only with a gradient
     engine.record(f"{node.name}_backward", f"{node.kernel}_grad", incoming.dtype, (), bytes_moved=0)
-    return [Grad(incoming.storage, e.shape, e.dtype, shared=True, borrowed=True) if e is not None else None for e in node.edges]
+    return [
+        Grad(incoming.storage, e.shape, e.dtype, shared=True, borrowed=True) if e is not None else None
+        for e in node.edges
+    ]
 
 
 @operator(names("concat", "cat", "concatenate"), rename={"x": "tensors", "dim": "axis", "input": "tensors"})
@@ -330,15 +421,24 @@ def concat(context: Context, tensors: Value, axis: Value = 0) -> Value:
     at = axis_of(integer(axis), len(shape))
     for part in parts[1:]:
         other = part.shape or ()
-        if len(other) != len(shape) or any(a != b for i, (a, b) in enumerate(zip(shape, other, strict=True)) if i != at):
-            raise ShapeError("cannot join shapes " + ", ".join(str(list(p.shape or ())) for p in parts[:8]) + f" along axis {at}")
+        if len(other) != len(shape) or any(
+            a != b for i, (a, b) in enumerate(zip(shape, other, strict=True)) if i != at
+        ):
+            raise ShapeError(
+                "cannot join shapes " + ", ".join(str(list(p.shape or ())) for p in parts[:8]) + f" along axis {at}"
+            )
     shape[at] = sum((p.shape or ())[at] for p in parts)
     value = None
     if len(shape) == 1 and all(isinstance(p.value, list) for p in parts):
         value = [v for p in parts for v in p.value]
     return engine_of(context).apply(
-        "concat", parts, shape, promoted_dtype(parts), rule=_slices if context.engine.framework == "torch" else None, value=value
-    )  # fmt: skip
+        "concat",
+        parts,
+        shape,
+        promoted_dtype(parts),
+        rule=_slices if context.engine.framework == "torch" else None,
+        value=value,
+    )
 
 
 @operator(names("stack"), rename={"x": "tensors", "dim": "axis"})
@@ -355,11 +455,20 @@ def stack(context: Context, tensors: Value, axis: Value = 0) -> Value:
             raise ShapeError(f"stack of different shapes: {shape} and {list(part.shape or ())}")
     at = integer(axis)
     shape.insert(at + len(shape) + 1 if at < 0 else at, len(parts))
-    value = [p.value for p in parts] if len(shape) == 1 and all(isinstance(p.value, (int, float)) for p in parts) else None
+    value = (
+        [p.value for p in parts] if len(shape) == 1 and all(isinstance(p.value, (int, float)) for p in parts) else None
+    )
     inputs = [p for p in parts if p.storage is not None]
     if not inputs:
         return engine_of(context).tensor(shape, promoted_dtype(parts), value=value, op="stack")
-    return engine_of(context).apply("stack", inputs, shape, promoted_dtype(parts), rule=_slices if context.engine.framework == "torch" else None, value=value)
+    return engine_of(context).apply(
+        "stack",
+        inputs,
+        shape,
+        promoted_dtype(parts),
+        rule=_slices if context.engine.framework == "torch" else None,
+        value=value,
+    )
 
 
 def _stacked(name: str, axis: int, minimum: int) -> None:
@@ -369,7 +478,14 @@ def _stacked(name: str, axis: int, minimum: int) -> None:
         for part in parts:
             shape = part.shape or ()
             if len(shape) < minimum:
-                part = view(context, part, (1,) * (minimum - len(shape)) + shape if name != "dstack" else (*shape, *(1,) * (minimum - len(shape))), "reshape")
+                part = view(
+                    context,
+                    part,
+                    (1,) * (minimum - len(shape)) + shape
+                    if name != "dstack"
+                    else (*shape, *(1,) * (minimum - len(shape))),
+                    "reshape",
+                )
             wide.append(part)
         at = axis if len(wide[0].shape or ()) > axis else 0
         return concat(context, wide, at)
@@ -392,7 +508,8 @@ def add_n(context: Context, inputs: Value) -> Value:
     return engine_of(context).apply("add_n", parts, parts[0].shape or (), grad="alias")
 
 
-# --- taking apart ------------------------------------------------------------------------------------------------------
+# --- taking apart
+# ------------------------------------------------------------------------------------------------------
 def _gathered(engine: Engine, node: Node, grads: list[Grad | None]) -> list[Grad | None]:
     """Backward of split, chunk and unbind: one joined gradient (missing parts are filled with zeros first)."""
     incoming = next(g for g in grads if g is not None)
@@ -425,7 +542,19 @@ def _apart(context: Context, x: Tensor, axis: int, parts: list[int], name: str) 
     return tuple(made) if torch else made
 
 
-@operator(names("split", "split_with_sizes"), rename={"x": "input", "tensor": "input", "dim": "axis", "split_size": "parts", "num_or_sections": "parts", "split_size_or_sections": "parts", "split_sizes": "parts", "num": "parts"})  # fmt: skip
+@operator(
+    names("split", "split_with_sizes"),
+    rename={
+        "x": "input",
+        "tensor": "input",
+        "dim": "axis",
+        "split_size": "parts",
+        "num_or_sections": "parts",
+        "split_size_or_sections": "parts",
+        "split_sizes": "parts",
+        "num": "parts",
+    },
+)
 def split(context: Context, input: Value, parts: Value, axis: Value = 0) -> Value:
     """PyTorch: pieces of a size (or sizes). PaddlePaddle: a number of pieces (or sizes)."""
     x = tensor(context, input)
@@ -461,7 +590,10 @@ def chunk(context: Context, input: Value, chunks: Value, axis: Value = 0) -> Val
     return _apart(context, x, at, [size] * (total // size) + ([total % size] if total % size else []), "split")
 
 
-@operator([*names("tensor_split")], rename={"x": "input", "dim": "axis", "num_or_indices": "parts", "indices_or_sections": "parts"})
+@operator(
+    [*names("tensor_split")],
+    rename={"x": "input", "dim": "axis", "num_or_indices": "parts", "indices_or_sections": "parts"},
+)
 def tensor_split(context: Context, input: Value, parts: Value, axis: Value = 0) -> Value:
     """Pieces at given positions, or nearly equal ones."""
     x = tensor(context, input)
@@ -469,7 +601,7 @@ def tensor_split(context: Context, input: Value, parts: Value, axis: Value = 0) 
     total = (x.shape or ())[at]
     if isinstance(parts, (list, tuple)):
         cuts = [0, *(min(c, total) for c in integers(parts)), total]
-        found = [b - a for a, b in zip(cuts, cuts[1:], strict=False)]
+        found = [b - a for a, b in itertools.pairwise(cuts)]
     else:
         count = integer(parts)
         found = [total // count + (1 if i < total % count else 0) for i in range(count)]
@@ -489,8 +621,13 @@ def unbind(context: Context, input: Value, axis: Value = 0, num: Value = None) -
     torch = context.engine.framework == "torch"
     values = x.value if isinstance(x.value, list) else ()
     made = engine_of(context).apply_multi(
-        "unbind", [x], [(rest, x.dtype)] * shape[at], views=[x] * shape[at] if torch else (), rule=_gathered, values=values
-    )  # fmt: skip
+        "unbind",
+        [x],
+        [(rest, x.dtype)] * shape[at],
+        views=[x] * shape[at] if torch else (),
+        rule=_gathered,
+        values=values,
+    )
     if torch:
         old = strides_of(x)
         for out in made:
@@ -503,7 +640,9 @@ def flip(context: Context, input: Value, *axis: Value, **kwargs: Value) -> Value
     """Reversed along axes (a copy)."""
     del axis, kwargs
     x = tensor(context, input)
-    return engine_of(context).apply("flip", [x], x.shape or (), x.dtype, value=x.value[::-1] if isinstance(x.value, list) else None)
+    return engine_of(context).apply(
+        "flip", [x], x.shape or (), x.dtype, value=x.value[::-1] if isinstance(x.value, list) else None
+    )
 
 
 @operator([*names("roll", "rot90")], rename={"x": "input", "dims": "axis"})
@@ -536,7 +675,10 @@ def diagonal(context: Context, input: Value, offset: Value = 0, axis1: Value = 0
     return part(context, x, (*rest, length), strides, "diagonal")
 
 
-@operator([*names("diag", "diagflat", "diag_embed"), "torch.nn.functional.diag_embed", "paddle.nn.functional.diag_embed"], rename={"x": "input"})
+@operator(
+    [*names("diag", "diagflat", "diag_embed"), "torch.nn.functional.diag_embed", "paddle.nn.functional.diag_embed"],
+    rename={"x": "input"},
+)
 def diag(context: Context, input: Value, offset: Value = 0, **kwargs: Value) -> Value:
     """A vector as a diagonal matrix, or a matrix's diagonal."""
     del kwargs
@@ -630,7 +772,10 @@ def meshgrid(context: Context, *inputs: Value, indexing: Value = "ij", **kwargs:
     return tuple(made) if torch else made
 
 
-@operator([*names("pixel_shuffle", method=False, functional=True), "torch.pixel_shuffle"], rename={"x": "input", "upscale_factor": "factor"})
+@operator(
+    [*names("pixel_shuffle", method=False, functional=True), "torch.pixel_shuffle"],
+    rename={"x": "input", "upscale_factor": "factor"},
+)
 def pixel_shuffle(context: Context, input: Value, factor: Value, data_format: Value = "NCHW") -> Value:
     """Channels to space."""
     x = tensor(context, input)
@@ -643,7 +788,10 @@ def pixel_shuffle(context: Context, input: Value, factor: Value, data_format: Va
     return engine_of(context).apply("pixel_shuffle", [x], shape, x.dtype)
 
 
-@operator([*names("pixel_unshuffle", method=False, functional=True), "torch.pixel_unshuffle"], rename={"x": "input", "downscale_factor": "factor"})
+@operator(
+    [*names("pixel_unshuffle", method=False, functional=True), "torch.pixel_unshuffle"],
+    rename={"x": "input", "downscale_factor": "factor"},
+)
 def pixel_unshuffle(context: Context, input: Value, factor: Value, data_format: Value = "NCHW") -> Value:
     """Space to channels."""
     x = tensor(context, input)
@@ -665,7 +813,10 @@ def channel_shuffle(context: Context, input: Value, groups: Value, data_format: 
 
 
 def pad_amounts(pad: tuple[int, ...], rank: int, paddle_full: bool) -> list[tuple[int, int]]:
-    """Padding before and after each axis: last axis first (both frameworks), or all axes first to last (PaddlePaddle, full length)."""
+    """Padding before and after each axis.
+
+    Last axis first (both frameworks), or all axes first to last (PaddlePaddle, full length).
+    """
     result = [(0, 0)] * rank
     if paddle_full and len(pad) == 2 * rank:
         return [(pad[2 * i], pad[2 * i + 1]) for i in range(rank)]
@@ -674,8 +825,20 @@ def pad_amounts(pad: tuple[int, ...], rank: int, paddle_full: bool) -> list[tupl
     return result
 
 
-@operator([f"{f}.nn.functional.pad" for f in ("torch", "paddle")] + ["paddle.pad_from_torch", "torch.constant_pad_nd", "paddle.Tensor.pad", "paddle.compat.pad"], rename={"x": "input"})  # fmt: skip
-def pad(context: Context, input: Value, pad: Value, mode: Value = "constant", value: Value = 0.0, data_format: Value = "NCHW", pad_from_left_axis: Value = True) -> Value:  # fmt: skip
+@operator(
+    [f"{f}.nn.functional.pad" for f in ("torch", "paddle")]
+    + ["paddle.pad_from_torch", "torch.constant_pad_nd", "paddle.Tensor.pad", "paddle.compat.pad"],
+    rename={"x": "input"},
+)
+def pad(
+    context: Context,
+    input: Value,
+    pad: Value,
+    mode: Value = "constant",
+    value: Value = 0.0,
+    data_format: Value = "NCHW",
+    pad_from_left_axis: Value = True,
+) -> Value:
     """Grown at the borders (a copy); ``reflect`` and ``replicate`` keep the input for backward in PyTorch."""
     del value
     x = tensor(context, input)

@@ -10,7 +10,7 @@ from oarlock_profiler.core.engine.shapes import numel
 from oarlock_profiler.core.engine.strides import contiguous as contiguous_strides
 from oarlock_profiler.core.engine.tensor import Property, Tensor
 from oarlock_profiler.core.interpreter.values import MISSING, Context, HostObject, Iteration, Native, Unknown, Value
-from oarlock_profiler.core.overlays.calling import DType, engine_of, names, operator, sizes, tensor
+from oarlock_profiler.core.overlays.calling import DType, dtype_name, engine_of, names, operator, sizes, tensor
 from oarlock_profiler.core.overlays.creation import from_data
 from oarlock_profiler.core.overlays.devices import script_device
 from oarlock_profiler.core.overlays.elementwise import cast
@@ -22,8 +22,8 @@ LIBRARIES = ("torch", "paddle")
 BOTH = ("torch", "paddle")
 DTYPES = {
     framework: {name: DType(framework, name) for name in (
-        "float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool", "complex64", "complex128",
-        "float8_e4m3fn", "float8_e5m2", "uint16", "uint32", "uint64",
+        "float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool", "complex64",
+        "complex128", "float8_e4m3fn", "float8_e5m2", "uint16", "uint32", "uint64",
     )}
     for framework in BOTH
 }  # fmt: skip
@@ -31,9 +31,17 @@ for _framework, _types in DTYPES.items():
     for _name, _dtype in _types.items():
         register(f"{_framework}.{_name}", _dtype)
 for _alias, _name in (
-    ("float", "float32"), ("double", "float64"), ("half", "float16"), ("long", "int64"), ("int", "int32"), ("short", "int16"),
-    ("cfloat", "complex64"), ("cdouble", "complex128"), ("qint8", "int8"), ("quint8", "uint8"),
-):  # fmt: skip
+    ("float", "float32"),
+    ("double", "float64"),
+    ("half", "float16"),
+    ("long", "int64"),
+    ("int", "int32"),
+    ("short", "int16"),
+    ("cfloat", "complex64"),
+    ("cdouble", "complex128"),
+    ("qint8", "int8"),
+    ("quint8", "uint8"),
+):
     register(f"torch.{_alias}", DTYPES["torch"][_name])
 register("paddle.dtype", native_class("paddle.dtype"))
 register("torch.dtype", native_class("torch.dtype"))
@@ -96,7 +104,9 @@ def _shape(context: Context, x: Tensor) -> Value:
     return Size(x.shape) if context.engine.framework == "torch" else list(x.shape)
 
 
-def _property(name: str, read: Callable[[Context, Tensor], Value], write: Any = None, frameworks: tuple[str, ...] = BOTH) -> None:
+def _property(
+    name: str, read: Callable[[Context, Tensor], Value], write: Any = None, frameworks: tuple[str, ...] = BOTH
+) -> None:
     for framework in frameworks:
         register(f"{framework}.Tensor.{name}", Property(read, write))
 
@@ -137,7 +147,13 @@ def _detached(x: Tensor) -> Tensor:
 def _set_data(context: Context, x: Tensor, value: Value) -> None:
     if isinstance(value, Tensor) and value.shape is not None:
         given = value
-        x.shape, x.dtype, x.storage, x.device, x.value = given.shape, given.dtype, given.storage, given.device, given.value
+        x.shape, x.dtype, x.storage, x.device, x.value = (
+            given.shape,
+            given.dtype,
+            given.storage,
+            given.device,
+            given.value,
+        )
         if x.storage is not None and x.is_parameter:
             x.storage.retag("parameter")
     del context
@@ -179,7 +195,11 @@ _property("is_cpu", lambda context, x: x.device == "cpu")
 _property("layout", lambda context, x: "strided")
 _property("itemsize", lambda context, x: int(size_of(x.dtype)))
 _property("nbytes", lambda context, x: x.nbytes)
-_property("name", lambda context, x: x.name or "tensor", lambda context, x, value: setattr(x, "name", value if isinstance(value, str) else None))
+_property(
+    "name",
+    lambda context, x: x.name or "tensor",
+    lambda context, x, value: setattr(x, "name", value if isinstance(value, str) else None),
+)
 _property("persistable", lambda context, x: x.is_parameter, lambda context, x, value: None, ("paddle",))
 _property("is_sparse", lambda context, x: False)
 _property("is_quantized", lambda context, x: False, frameworks=("torch",))
@@ -226,7 +246,11 @@ def size(context: Context, x: Tensor, dim: Value = None) -> Value:
     if x.shape is None:
         return _unknown(context, "the size", x, "list" if dim is None else "int")
     if isinstance(dim, int):
-        return x.shape[dim] if -len(x.shape) <= dim < len(x.shape) else context.unknown(f"axis {dim} of {list(x.shape)}", hint="int")
+        return (
+            x.shape[dim]
+            if -len(x.shape) <= dim < len(x.shape)
+            else context.unknown(f"axis {dim} of {list(x.shape)}", hint="int")
+        )
     return Size(x.shape)
 
 
@@ -236,7 +260,10 @@ def dim(context: Context, x: Tensor) -> Value:
     return len(x.shape) if x.shape is not None else _unknown(context, "the rank", x, "int")
 
 
-register("paddle.rank", Native("paddle.rank", lambda context, input: engine_of(context).constant(len(input.shape or ()), "int32")))
+register(
+    "paddle.rank",
+    Native("paddle.rank", lambda context, input: engine_of(context).constant(len(input.shape or ()), "int32")),
+)
 
 
 @method("stride")
@@ -265,14 +292,22 @@ def item(context: Context, x: Tensor, *args: Value) -> Value:
 def as_integer(context: Context, x: Tensor) -> Value:
     """``int(x)``."""
     found = _value_or_unknown(context, x)
-    return int(found) if isinstance(found, (int, float)) else Unknown("a value computed on the device", context.where, hint="int")
+    return (
+        int(found)
+        if isinstance(found, (int, float))
+        else Unknown("a value computed on the device", context.where, hint="int")
+    )
 
 
 @method("__float__")
 def as_float(context: Context, x: Tensor) -> Value:
     """``float(x)``."""
     found = _value_or_unknown(context, x)
-    return float(found) if isinstance(found, (int, float)) else Unknown("a value computed on the device", context.where, hint="float")
+    return (
+        float(found)
+        if isinstance(found, (int, float))
+        else Unknown("a value computed on the device", context.where, hint="float")
+    )
 
 
 @method("tolist")
@@ -314,7 +349,15 @@ def requires_grad_(context: Context, x: Tensor, requires_grad: Value = True) -> 
 
 
 @method("backward")
-def backward(context: Context, x: Tensor, gradient: Value = None, retain_graph: Value = None, create_graph: Value = False, *args: Value, **kwargs: Value) -> Value:  # fmt: skip
+def backward(
+    context: Context,
+    x: Tensor,
+    gradient: Value = None,
+    retain_graph: Value = None,
+    create_graph: Value = False,
+    *args: Value,
+    **kwargs: Value,
+) -> Value:
     """Run the graph below."""
     del args
     if x.shape is None:
@@ -323,7 +366,9 @@ def backward(context: Context, x: Tensor, gradient: Value = None, retain_graph: 
     if isinstance(gradient, bool):
         retain_graph, gradient = gradient, None
     given = kwargs.get("grad_tensor", gradient)
-    engine_of(context).backward(x, given if isinstance(given, Tensor) else None, retain_graph=retain_graph is True or create_graph is True)
+    engine_of(context).backward(
+        x, given if isinstance(given, Tensor) else None, retain_graph=retain_graph is True or create_graph is True
+    )
     return None
 
 
@@ -346,7 +391,16 @@ def register_hook(context: Context, x: Tensor, hook: Value = None) -> Value:
     return Unknown("a hook's handle", context.where, hint="handle")
 
 
-@method("retain_grad", "retain_grads", "record_stream", "share_memory_", "_share_memory", "_clear_data", "_clear", "_set_impl")
+@method(
+    "retain_grad",
+    "retain_grads",
+    "record_stream",
+    "share_memory_",
+    "_share_memory",
+    "_clear_data",
+    "_clear",
+    "_set_impl",
+)
 def nothing(context: Context, x: Tensor, *args: Value) -> Value:
     """No effect on memory that is modelled."""
     del context, args
@@ -396,7 +450,9 @@ def is_contiguous_(context: Context, x: Tensor, **kwargs: Value) -> Value:
     return is_contiguous(x)
 
 
-@method("is_pinned", "is_shared", "is_inference", "is_dense", "is_dist", "is_conj", "is_neg", "is_selected_rows", "_is_view")
+@method(
+    "is_pinned", "is_shared", "is_inference", "is_dense", "is_dist", "is_conj", "is_neg", "is_selected_rows", "_is_view"
+)
 def no(context: Context, x: Tensor, *args: Value) -> Value:
     """No."""
     del context, args
@@ -442,12 +498,19 @@ def initialised(context: Context, x: Tensor, *args: Value) -> Value:
 def type_(context: Context, x: Tensor, dtype: Value = None, **kwargs: Value) -> Value:
     """Another type, or the type's name."""
     del kwargs
-    from oarlock_profiler.core.overlays.calling import dtype_name
-
     if dtype is None:
         return f"torch.{x.dtype.capitalize()}Tensor"
     text = dtype if isinstance(dtype, str) else repr(dtype)
-    by_name = {"FloatTensor": "float32", "LongTensor": "int64", "HalfTensor": "float16", "DoubleTensor": "float64", "IntTensor": "int32", "ByteTensor": "uint8", "BoolTensor": "bool", "BFloat16Tensor": "bfloat16"}  # fmt: skip
+    by_name = {
+        "FloatTensor": "float32",
+        "LongTensor": "int64",
+        "HalfTensor": "float16",
+        "DoubleTensor": "float64",
+        "IntTensor": "int32",
+        "ByteTensor": "uint8",
+        "BoolTensor": "bool",
+        "BFloat16Tensor": "bfloat16",
+    }
     return cast(context, x, dtype_name(dtype) or by_name.get(text.rpartition(".")[2].strip("'>")))
 
 
@@ -464,12 +527,30 @@ def deepcopy(context: Context, x: Tensor, memo: Value = None) -> Value:
     if x.shape is None:
         return x
     engine = engine_of(context)
-    made = engine.tensor(x.shape, x.dtype, kind=x.storage.kind if x.storage is not None else "other", device=x.device, requires_grad=x.requires_grad, value=x.value, op="deepcopy")  # fmt: skip
+    made = engine.tensor(
+        x.shape,
+        x.dtype,
+        kind=x.storage.kind if x.storage is not None else "other",
+        device=x.device,
+        requires_grad=x.requires_grad,
+        value=x.value,
+        op="deepcopy",
+    )
     made.is_parameter, made.name = x.is_parameter, x.name
     return made
 
 
-@method("to_sparse", "to_sparse_coo", "to_sparse_csr", "coalesce", "to_dense", "values", "indices", "crow_indices", "col_indices")
+@method(
+    "to_sparse",
+    "to_sparse_coo",
+    "to_sparse_csr",
+    "coalesce",
+    "to_dense",
+    "values",
+    "indices",
+    "crow_indices",
+    "col_indices",
+)
 def same(context: Context, x: Tensor, *args: Value, **kwargs: Value) -> Value:
     """Taken as it is: sparse layouts are sized as dense."""
     del context, args, kwargs
@@ -497,12 +578,18 @@ def _construct(context: Context, cls: Value, *args: Value, **kwargs: Value) -> V
         data = args[0] if args else kwargs.get("data", kwargs.get("value"))
         if isinstance(data, Size):
             return engine_of(context).tensor(tuple(data))
-        return cast(context, from_data(context, data, None, kwargs, alias=True), None if isinstance(data, Tensor) else context.engine.default_dtype)
+        return cast(
+            context,
+            from_data(context, data, None, kwargs, alias=True),
+            None if isinstance(data, Tensor) else context.engine.default_dtype,
+        )
     except (TypeError, ValueError) as error:
         return engine_of(context).unknown_tensor(str(error))
 
 
-def make_parameter(context: Context, cls: Value, data: Value = None, requires_grad: Value = True, *args: Value, **kwargs: Value) -> Value:
+def make_parameter(
+    context: Context, cls: Value, data: Value = None, requires_grad: Value = True, *args: Value, **kwargs: Value
+) -> Value:
     """``nn.Parameter(data)``: takes over the data's memory."""
     del cls, args
     if "trainable" in kwargs:
@@ -511,21 +598,29 @@ def make_parameter(context: Context, cls: Value, data: Value = None, requires_gr
         data = engine_of(context).tensor(sizes([kwargs["shape"]]))
     if data is None:
         data = engine_of(context).tensor((0,))
-    if isinstance(data, (list, tuple)) and context.engine.framework == "paddle" and all(isinstance(v, int) for v in data):
+    if (
+        isinstance(data, (list, tuple))
+        and context.engine.framework == "paddle"
+        and all(isinstance(v, int) for v in data)
+    ):
         data = engine_of(context).tensor(tuple(data))
     if not isinstance(data, Tensor):
         try:
             data = tensor(context, data)
-        except Exception:  # noqa: BLE001 - whatever it is, it is not known
+        except Exception:
             return engine_of(context).unknown_tensor("the data of a parameter is not known")
     if data.shape is None:
         made = engine_of(context).unknown_tensor(data.why or "the data of a parameter is not known")
         made.is_parameter = True
         return made
-    made = Tensor(data.engine, data.shape, data.dtype, data.storage, data.device, requires_grad=requires_grad is not False)
+    made = Tensor(
+        data.engine, data.shape, data.dtype, data.storage, data.device, requires_grad=requires_grad is not False
+    )
     made.is_parameter = True
     if data.storage is None:
-        made = engine_of(context).parameter(data.shape, data.dtype if data.dtype != "float64" else None, requires_grad is not False)
+        made = engine_of(context).parameter(
+            data.shape, data.dtype if data.dtype != "float64" else None, requires_grad is not False
+        )
     elif data.storage.kind not in ("parameter", "input"):
         data.storage.retag("parameter")
     return made
@@ -540,11 +635,31 @@ for _framework in BOTH:
     register(f"{_framework}.Tensor", TENSOR[_framework])
 for _name in ("torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Buffer"):
     register(_name, PARAMETER["torch"])
-for _name in ("paddle.nn.Parameter", "paddle.base.framework.EagerParamBase", "paddle.framework.EagerParamBase", "paddle.nn.parameter.Parameter", "paddle.static.Parameter", "paddle.base.framework.Parameter"):  # fmt: skip
+for _name in (
+    "paddle.nn.Parameter",
+    "paddle.base.framework.EagerParamBase",
+    "paddle.framework.EagerParamBase",
+    "paddle.nn.parameter.Parameter",
+    "paddle.static.Parameter",
+    "paddle.base.framework.Parameter",
+):
     register(_name, PARAMETER["paddle"])
-register("torch.autograd.Variable", Native("torch.autograd.Variable", lambda context, data=None, requires_grad=False, **kwargs: requires_grad_(context, data, requires_grad) if requires_grad is True else data))  # fmt: skip
-register("paddle.base.framework.EagerParamBase.from_tensor", Native("from_tensor", lambda context, data, **kwargs: make_parameter(context, None, data)))
-_uninitialised = Native("torch.nn.UninitializedParameter", lambda context, *args, **kwargs: make_parameter(context, None))
+register(
+    "torch.autograd.Variable",
+    Native(
+        "torch.autograd.Variable",
+        lambda context, data=None, requires_grad=False, **kwargs: (
+            requires_grad_(context, data, requires_grad) if requires_grad is True else data
+        ),
+    ),
+)
+register(
+    "paddle.base.framework.EagerParamBase.from_tensor",
+    Native("from_tensor", lambda context, data, **kwargs: make_parameter(context, None, data)),
+)
+_uninitialised = Native(
+    "torch.nn.UninitializedParameter", lambda context, *args, **kwargs: make_parameter(context, None)
+)
 for _name in ("torch.nn.UninitializedParameter", "torch.nn.parameter.UninitializedParameter"):
     register(_name, _uninitialised)
 
