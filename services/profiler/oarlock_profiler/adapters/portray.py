@@ -16,6 +16,8 @@ from oarlock_profiler.adapters.sources import open_sources, text_sources
 from oarlock_profiler.core.calibration import State
 from oarlock_profiler.core.devices import DeviceSpec
 from oarlock_profiler.core.interpreter.budget import Limits
+from oarlock_profiler.core.overlays.declared import ENTRY as DECLARED_ENTRY
+from oarlock_profiler.core.overlays.declared import declared_source
 from oarlock_profiler.core.portrait import Setting, build
 from oarlock_profiler.core.reader import read
 from oarlock_profiler.core.reading import Reading, Request, Sources
@@ -90,7 +92,11 @@ def portray(job: Job) -> tuple[Portrait, Reading]:
         devices=job.world_size if job.world_size > 1 else None,
         source_digest=_digest(job, sources, entry),
     )
-    return build(reading, setting), reading
+    portrait = build(reading, setting)
+    if entry == DECLARED_ENTRY and portrait.method == "interpreted":
+        # No script was read: the model came from the built-in zoo by its declared name.
+        portrait = portrait.model_copy(update={"method": "zoo"})
+    return portrait, reading
 
 
 def _open(job: Job) -> tuple[Sources, str]:
@@ -101,6 +107,9 @@ def _open(job: Job) -> tuple[Sources, str]:
     if job.text is not None:
         entry = job.entry or "main.py"
         return text_sources({entry: job.text}, library_paths=job.library_paths), entry
+    written = declared_source(job.declared)
+    if written is not None:
+        return text_sources({DECLARED_ENTRY: written}, library_paths=job.library_paths), DECLARED_ENTRY
     raise ValueError("there is no code to read, and no model_name that is known")
 
 

@@ -103,9 +103,16 @@ def _names(value: Value) -> frozenset[str]:
 
 
 def _paddle_init(
-    context: Context, self: AutocastInstance, enable: Value = True, custom_white_list: Value = None,
-    custom_black_list: Value = None, level: Value = "O1", dtype: Value = "float16", use_promote: Value = True, **more: Value,
-) -> None:  # fmt: skip
+    context: Context,
+    self: AutocastInstance,
+    enable: Value = True,
+    custom_white_list: Value = None,
+    custom_black_list: Value = None,
+    level: Value = "O1",
+    dtype: Value = "float16",
+    use_promote: Value = True,
+    **more: Value,
+) -> None:
     level = level if isinstance(level, str) else "O1"
     if enable is False or level.upper() in ("O0", "OD"):
         self.entry = paddle_autocast(None)

@@ -182,8 +182,18 @@ _TORCH_PLACES = (
     "pin_memory",
     "drop_last",
 )
-_PADDLE_PLACES = ("dataset", "feed_list", "places", "return_list", "batch_sampler", "batch_size", "shuffle", "drop_last",
-                  "collate_fn", "num_workers")  # fmt: skip
+_PADDLE_PLACES = (
+    "dataset",
+    "feed_list",
+    "places",
+    "return_list",
+    "batch_sampler",
+    "batch_size",
+    "shuffle",
+    "drop_last",
+    "collate_fn",
+    "num_workers",
+)
 
 
 def _loader_init(context: Context, self: LoaderInstance, *args: Value, **kwargs: Value) -> None:
@@ -299,9 +309,14 @@ def _sampler(
     name: str, places: tuple[str, ...], len_: object = _plain_len, iter_: object = _sampler_iter, **defaults: Value
 ) -> Class:
     return native_class(
-        f"torch.utils.data.{name}", bases=(_SAMPLER,), __init__=_sampler_init(places, **defaults), __len__=len_, __iter__=iter_,
-        set_epoch=_nothing, set_start_sample=_nothing,
-    )  # fmt: skip
+        f"torch.utils.data.{name}",
+        bases=(_SAMPLER,),
+        __init__=_sampler_init(places, **defaults),
+        __len__=len_,
+        __iter__=iter_,
+        set_epoch=_nothing,
+        set_start_sample=_nothing,
+    )
 
 
 _SAMPLERS = {
@@ -320,9 +335,12 @@ _PADDLE_BATCH = _sampler(
     "BatchSampler", ("dataset", "sampler", "shuffle", "batch_size", "drop_last"), _batch_len, _batch_iter, batch_size=1
 )
 _PADDLE_DISTRIBUTED = _sampler(
-    "DistributedBatchSampler", ("dataset", "batch_size", "num_replicas", "rank", "shuffle", "drop_last"), _batch_len, _batch_iter,
+    "DistributedBatchSampler",
+    ("dataset", "batch_size", "num_replicas", "rank", "shuffle", "drop_last"),
+    _batch_len,
+    _batch_iter,
     _shared=True,
-)  # fmt: skip
+)
 
 for _name, _cls in _SAMPLERS.items():
     for _owner in ("torch.utils.data", "torch.utils.data.sampler", "torch.utils.data.distributed", "paddle.io"):

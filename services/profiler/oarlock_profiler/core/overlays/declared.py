@@ -1,6 +1,7 @@
 """A task without a script: the declared model, written as the training script that its fields imply.
 
-The text is then read like any other (``entry="declared.py"``), so that a declared task and a written one go the same way.
+The text is then read like any other (``entry="declared.py"``), so that a declared task and a written one go the same
+way.
 """
 
 from __future__ import annotations

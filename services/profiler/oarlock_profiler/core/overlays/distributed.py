@@ -313,8 +313,14 @@ class Topology(HostObject):
         return "paddle.distributed.fleet.HybridCommunicateGroup"
 
     def py_getattr(self, context: Context, name: str) -> Value:
-        for word, short in (("model_parallel", "mp"), ("pipe_parallel", "pp"), ("stage", "pp"), ("sharding_parallel", "sharding"),
-                            ("data_parallel", "dp"), ("sep_parallel", "sep")):  # fmt: skip
+        for word, short in (
+            ("model_parallel", "mp"),
+            ("pipe_parallel", "pp"),
+            ("stage", "pp"),
+            ("sharding_parallel", "sharding"),
+            ("data_parallel", "dp"),
+            ("sep_parallel", "sep"),
+        ):
             if word in name:
                 if name.endswith("world_size"):
                     size = degree(context, short)
@@ -358,8 +364,11 @@ class Tracker(HostObject):
         return MISSING
 
 
-for _name in ("paddle.distributed.fleet.meta_parallel.get_rng_state_tracker", "paddle.distributed.fleet.layers.mpu.random.get_rng_state_tracker",
-              "paddle.distributed.fleet.meta_parallel.parallel_layers.random.get_rng_state_tracker"):  # fmt: skip
+for _name in (
+    "paddle.distributed.fleet.meta_parallel.get_rng_state_tracker",
+    "paddle.distributed.fleet.layers.mpu.random.get_rng_state_tracker",
+    "paddle.distributed.fleet.meta_parallel.parallel_layers.random.get_rng_state_tracker",
+):
     register(_name, Native(_name, lambda context: Tracker()))
 register(
     "paddle.distributed.fleet.meta_parallel.model_parallel_random_seed",

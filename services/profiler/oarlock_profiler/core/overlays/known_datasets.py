@@ -76,8 +76,18 @@ KNOWN = {
     "Kinetics": Known(None, "RGB", None, None, 400, "video"),
 }
 _PADDLE_ALIASES = {"Cifar10": "CIFAR10", "Cifar100": "CIFAR100"}
-_FOLDERS = {"imagenet": 1000, "ilsvrc": 1000, "imagenette": 10, "imagewoof": 10, "hymenoptera": 2, "cat": 2, "flower": 102,
-            "tiny": 200, "food": 101, "pet": 37}  # fmt: skip
+_FOLDERS = {
+    "imagenet": 1000,
+    "ilsvrc": 1000,
+    "imagenette": 10,
+    "imagewoof": 10,
+    "hymenoptera": 2,
+    "cat": 2,
+    "flower": 102,
+    "tiny": 200,
+    "food": 101,
+    "pet": 37,
+}
 _ASSUMED_CLASSES = 10
 
 
@@ -232,9 +242,15 @@ def _label(context: Context, self: DatasetInstance) -> Value:
 
 def _register(name: str, known: Known, owner: str) -> None:
     cls = native_class(
-        f"{owner}.{name}", bases=(DATASET,), make=DatasetInstance, _known=known, __init__=_init, __len__=_len, __getitem__=_item,
+        f"{owner}.{name}",
+        bases=(DATASET,),
+        make=DatasetInstance,
+        _known=known,
+        __init__=_init,
+        __len__=_len,
+        __getitem__=_item,
         __getattr__=_getattr,
-    )  # fmt: skip
+    )
     register(f"{owner}.{name}", cls)
     if owner == "torchvision.datasets" and name in ("ImageFolder", "DatasetFolder"):
         register(f"torchvision.datasets.folder.{name}", cls)
@@ -289,10 +305,15 @@ def _table_getter(make: Any) -> Any:
 
 
 _SKLEARN = {
-    "load_iris": (150, 4, 3), "load_digits": (1797, 64, 10), "load_wine": (178, 13, 3), "load_breast_cancer": (569, 30, 2),
-    "load_diabetes": (442, 10, 0), "fetch_california_housing": (20640, 8, 0), "load_boston": (506, 13, 0),
+    "load_iris": (150, 4, 3),
+    "load_digits": (1797, 64, 10),
+    "load_wine": (178, 13, 3),
+    "load_breast_cancer": (569, 30, 2),
+    "load_diabetes": (442, 10, 0),
+    "fetch_california_housing": (20640, 8, 0),
+    "load_boston": (506, 13, 0),
     "fetch_olivetti_faces": (400, 4096, 40),
-}  # fmt: skip
+}
 
 
 class Bunch(Instance):

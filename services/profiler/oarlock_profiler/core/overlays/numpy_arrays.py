@@ -171,17 +171,22 @@ class NdArray(HostObject):
     def py_getitem(self, context: Context, key: Value) -> Value:
         if self.shape is None:
             return NdArray(None, self.dtype)
+        data = None
         if self.data is not None:
             plain = _plain_key(key)
             if plain is not MISSING:
-                return _unwrap(context, _real(lambda: self.data[plain]))
+                data = _real(lambda: self.data[plain])
+                if getattr(data, "shape", ()) == ():
+                    return _unwrap(context, data)
         try:
             shape, is_view = shapes.indexed(self.shape, _bounded_key(key))
         except shapes.ShapeError as error:
             return context.unknown(f"indexing an array of shape {self.shape}: {error}", hint="array")
+        if data is not None:
+            shape = tuple(data.shape)
         if shape == () and not isinstance(key, list):
             return Unknown("an element of an array", context.where, hint=_hint(self.dtype))
-        return self.view(shape) if is_view else new(context, shape, self.dtype, op="take")
+        return self.view(shape, data) if is_view else new(context, shape, self.dtype, op="take", data=data)
 
     def py_setitem(self, context: Context, key: Value, value: Value) -> None:
         plain = _plain_key(key)

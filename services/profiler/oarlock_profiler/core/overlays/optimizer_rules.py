@@ -1,8 +1,8 @@
 """What each optimiser keeps per parameter, and what a step allocates and drops.
 
 Sources: PyTorch 2.13 ``torch/optim/*.py`` (single-tensor and foreach implementations); PaddlePaddle 3.3
-``python/paddle/optimizer/*.py`` (accumulators; kernels update in place); bitsandbytes ``optim/optimizer.py`` (block-wise
-8-bit states); ``transformers/optimization.py`` and ``torch/optim/_adafactor.py`` (factored second moments).
+``python/paddle/optimizer/*.py`` (accumulators; kernels update in place); bitsandbytes ``optim/optimizer.py``
+(block-wise 8-bit states); ``transformers/optimization.py`` and ``torch/optim/_adafactor.py`` (factored second moments).
 """
 
 from __future__ import annotations

@@ -181,19 +181,46 @@ _PADDLE_PLACES: dict[str, tuple[str, ...]] = {
     "SGD": ("learning_rate", "parameters", "weight_decay", "grad_clip", "multi_precision"),
     "Momentum": ("learning_rate", "momentum", "parameters", "use_nesterov", "weight_decay", "grad_clip"),
     "Adam": ("learning_rate", "beta1", "beta2", "epsilon", "parameters", "weight_decay", "grad_clip"),
-    "AdamW": ("learning_rate", "beta1", "beta2", "epsilon", "parameters", "weight_decay", "lr_ratio", "apply", "grad_clip"),
+    "AdamW": (
+        "learning_rate",
+        "beta1",
+        "beta2",
+        "epsilon",
+        "parameters",
+        "weight_decay",
+        "lr_ratio",
+        "apply",
+        "grad_clip",
+    ),
     "Adamax": ("learning_rate", "beta1", "beta2", "epsilon", "parameters", "weight_decay", "grad_clip"),
     "Adagrad": ("learning_rate", "epsilon", "parameters", "weight_decay", "grad_clip"),
     "Adadelta": ("learning_rate", "epsilon", "rho", "parameters", "weight_decay", "grad_clip"),
     "RMSProp": ("learning_rate", "rho", "epsilon", "momentum", "centered", "parameters", "weight_decay", "grad_clip"),
     "Lamb": ("learning_rate", "lamb_weight_decay", "beta1", "beta2", "epsilon", "parameters", "grad_clip"),
-    "NAdam": ("learning_rate", "beta1", "beta2", "epsilon", "momentum_decay", "parameters", "weight_decay", "grad_clip"),
+    "NAdam": (
+        "learning_rate",
+        "beta1",
+        "beta2",
+        "epsilon",
+        "momentum_decay",
+        "parameters",
+        "weight_decay",
+        "grad_clip",
+    ),
     "RAdam": ("learning_rate", "beta1", "beta2", "epsilon", "parameters", "weight_decay", "grad_clip"),
     "ASGD": ("learning_rate", "batch_num", "parameters", "weight_decay", "grad_clip"),
     "Rprop": ("learning_rate", "learning_rate_range", "parameters", "etas", "grad_clip"),
-    "LBFGS": ("learning_rate", "max_iter", "max_eval", "tolerance_grad", "tolerance_change", "history_size", "line_search_fn",
-              "parameters"),
-}  # fmt: skip
+    "LBFGS": (
+        "learning_rate",
+        "max_iter",
+        "max_eval",
+        "tolerance_grad",
+        "tolerance_change",
+        "history_size",
+        "line_search_fn",
+        "parameters",
+    ),
+}
 
 
 def _paddle_init(context: Context, self: OptimizerInstance, *args: Value, **kwargs: Value) -> None:
@@ -206,8 +233,6 @@ def _paddle_init(context: Context, self: OptimizerInstance, *args: Value, **kwar
     self.grad_clip = options.get("grad_clip")
     decay = options.get("weight_decay", options.get("regularization"))
     self.regularised = bool(self.rule and self.rule.decay and decay not in (None, 0, 0.0))
-    if params is None and not isinstance(context.state.get("static"), type(None)):
-        self.attrs["_static"] = True
     _start(context, self, params, options)
     self.attrs["_parameter_list"] = self.parameters()
     self.attrs["_param_groups"] = self.attrs["param_groups"]
@@ -471,7 +496,7 @@ def clear(parameter: Tensor, *, keep: bool) -> None:
 def _minimize(context: Context, self: OptimizerInstance, loss: Value, *args: Value, **kwargs: Value) -> Value:
     """In dygraph the script has called ``backward`` itself; a static program's backward belongs to ``minimize``."""
     program = context.state.get("static")
-    if program is not None and program.building:
+    if program is not None and program.building:  # a static program's run does what is minimised
         program.minimize(context, self, loss)
         return [], []
     apply_step(context, self)

@@ -87,6 +87,11 @@ def fill(
         reading.distributed = found.distributed
         if found.distributed.strategy is not None and found.distributed.devices is None:
             found.distributed.devices = state.get("world_size")
+    program = state.get("static")
+    if program is not None and reading.parameters_total is None and program.parameters:
+        reading.parameters_total = sum(math.prod(p.shape or ()) for p in program.parameters)
+        reading.parameters_trainable = sum(math.prod(p.shape or ()) for p in program.parameters if p.requires_grad)
+        reading.precision = reading.precision or "float32"
     arrays = state.get("numpy")
     if reading.framework == "numpy" and arrays is not None and arrays.parameters:
         reading.kind = "training"

@@ -1,8 +1,8 @@
 """Library modules of our own writing, as text that the reader interprets: what a framework does in Python above
 its operators.
 
-Models (vision, language), trainers and wrappers are a loop, a forward and some arithmetic; written as Python they need no
-second explanation in host code. The text is read only where the library's own source is not on the library path.
+Models (vision, language), trainers and wrappers are a loop, a forward and some arithmetic; written as Python they need
+no second explanation in host code. The text is read only where the library's own source is not on the library path.
 Operators, tensors and layers do not belong here: they are host functions of the areas beside this package.
 """
 
