@@ -33,6 +33,7 @@ class Importer:
         self.machine = machine
         self.modules: dict[str, Value] = {}
         self.base_roots: list[str] = [""]
+        self.running: dict[str, None] = {}
         self._missing: set[str] = set()
         self._texts: dict[tuple[str, bool], tuple[str, bytes] | None] = {}
         self.lazy = LazyLibrary(self)
@@ -256,6 +257,7 @@ class Importer:
         if not m.enter(frame):
             return m.unknown("imports nested too deeply")
         guards = len(m.guards)
+        self.running[key or name] = None
         if library:
             m.guards.append(Border(m, frame))
         try:
@@ -268,6 +270,7 @@ class Importer:
                 raise
             m.findings.gap(f"module {name}", m.where, f"its source raises {m.describe(raised.value)}")
         finally:
+            self.running.pop(key or name, None)
             del m.guards[guards:]
             m.frames.pop()
         if library:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from oarlock_profiler.core.interpreter.values import MISSING, Module, Value
+from oarlock_profiler.core.interpreter.values import MISSING, Module, Unknown, Value
 
 if TYPE_CHECKING:
     from oarlock_profiler.core.interpreter.importer import Importer
@@ -59,6 +59,7 @@ class LazyLibrary:
         self.importer = importer
         self.stars: dict[str, list[str]] = {}
         self._words: dict[str, frozenset[str]] = {}
+        self._definitions: dict[str, frozenset[str]] = {}
         self._inner: dict[str, tuple[str, ...]] = {}
         self._searching: set[tuple[str, str]] = set()
         self._pending: dict[str, None] = {}
@@ -75,7 +76,9 @@ class LazyLibrary:
             value = importer.top(lazy.module, module) if lazy.bound is None else module
         else:
             value = importer.member_of(lazy.module, lazy.name)
-        if name in attrs:
+        # while the module is still running it may yet define the name
+        settled = not isinstance(value, Unknown) or lazy.module not in importer.running
+        if name in attrs and settled:
             attrs[name] = value
         return value
 
@@ -156,11 +159,20 @@ class LazyLibrary:
         if known is None:
             found = self.importer.library_text(source)
             data = found if found is not None else b""
-            names = {(a or b).decode() for a, b in _DEFINED.findall(data)}
+            names = set(self._defined(source, data))
             for listed in _LISTED.findall(data):
                 names.update(q.decode() for q in _QUOTED.findall(listed))
             names.update(_imported(data))
             known = self._words[source] = frozenset(names)
+        return known
+
+    def _defined(self, source: str, data: bytes | None = None) -> frozenset[str]:
+        """Names of the functions, classes and variables of a module's top level."""
+        known = self._definitions.get(source)
+        if known is None:
+            if data is None:
+                data = self.importer.library_text(source) or b""
+            known = self._definitions[source] = frozenset((a or b).decode() for a, b in _DEFINED.findall(data))
         return known
 
     # -- registries ----------------------------------------------------------------------------------------------
@@ -183,7 +195,7 @@ class LazyLibrary:
 
     def _index(self) -> None:
         for source in list(self._pending):
-            for word in self.words(source):
+            for word in self._defined(source):
                 self._owners.setdefault(word, []).append(source)
 
 
