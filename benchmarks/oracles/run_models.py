@@ -76,16 +76,37 @@ def measure_torch(case):
     if not case.get("batches"):
         return result
     del model, parameters
+    exec(case["source"], space)
+    model = space["model"].train()
     for batch in case["batches"]:
-        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-            space = {"batch": batch}
-            exec(case["source"], space)
-            model = space["model"].train()
-            inputs = eval(case["inputs"], space)
-            result[str(batch)] = forward(torch, FlopCounterMode, model, inputs)
-            del mode, model, inputs, space
+        space["batch"] = batch
+        try:
+            with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+                pretend(torch, mode, model)
+                result[str(batch)] = forward(torch, FlopCounterMode, model, eval(case["inputs"], space))
+        except Exception as error:
+            result[str(batch)] = {"error": f"{type(error).__name__}: {error}"[:300]}
         gc.collect()
     return result
+
+
+def pretend(torch, mode, model):
+    """Put fake tensors in place of the parameters and buffers: many constructors compute with values, which fakes do not have."""
+    seen = {}
+
+    def fake(tensor):
+        if id(tensor) not in seen:
+            plain = torch.empty(tensor.shape, dtype=tensor.dtype)
+            made = torch.nn.Parameter(plain, tensor.requires_grad) if isinstance(tensor, torch.nn.Parameter) else plain
+            seen[id(tensor)] = (tensor, made)
+        return seen[id(tensor)][1]
+
+    with mode:
+        for module in model.modules():
+            for table in (module._parameters, module._buffers):
+                for name, tensor in table.items():
+                    if tensor is not None:
+                        table[name] = fake(tensor)
 
 
 def forward(torch, counter_class, model, inputs):
@@ -99,7 +120,7 @@ def forward(torch, counter_class, model, inputs):
         return hook
 
     hooks = [m.register_forward_hook(note(n)) for n, m in leaves]
-    own = {id(t.untyped_storage()._cdata) if False else t.untyped_storage()._cdata for t in [*model.parameters(), *model.buffers()]}
+    own = {t.untyped_storage()._cdata for t in [*model.parameters(), *model.buffers()]}
     kept, alive = {}, []
 
     def pack(t):
@@ -109,21 +130,19 @@ def forward(torch, counter_class, model, inputs):
             alive.append(storage)
         return t
 
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
-        outs = call(model, inputs)
-    for hook in hooks:
-        hook.remove()
-    given = {t.untyped_storage()._cdata for t in flat(inputs)}
-    result = {
-        "modules": shapes,
-        "saved_bytes": sum(kept.values()),
-        "saved_without_inputs": sum(v for k, v in kept.items() if k not in given),
-        "shapes": [list(t.shape) for t in flat(outs)],
-    }
-    del outs
-    alive.clear()
     with counter_class(display=False) as counter:
-        out = next(t for t in flat(call(model, inputs)) if t.is_floating_point() and t.requires_grad)
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            outs = call(model, inputs)
+        for hook in hooks:
+            hook.remove()
+        given = {t.untyped_storage()._cdata for t in flat(inputs)}
+        result = {
+            "modules": shapes,
+            "saved_bytes": sum(kept.values()),
+            "saved_without_inputs": sum(v for k, v in kept.items() if k not in given),
+            "shapes": [list(t.shape) for t in flat(outs)],
+        }
+        out = next(t for t in flat(outs) if t.is_floating_point() and t.requires_grad)
         out.backward(torch.ones_like(out))
     result["flops"] = counter.get_total_flops()
     return result
