@@ -6,8 +6,11 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.prediction_error.cases import FOLDS, MIB
+from benchmarks.prediction_error.cases import MIB
 from benchmarks.prediction_error.predict import Prediction
+
+LEAST_ALIKE = 8
+"""So many rows of the same kind of net are asked for before its context is told apart from the campaign's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +50,23 @@ def with_campaign_context(predictions: Sequence[Prediction]) -> list[Scored]:
     for each campaign, and one more for nets with batch normalisation (its kernels are loaded when first used). It is
     never taken from the row's own fold.
     """
-    cells: dict[tuple[str, bool], list[Prediction]] = {}
-    for prediction in predictions:
-        if prediction.abstained is None and prediction.case.kind == "device":
-            cells.setdefault((prediction.case.surroundings, prediction.batch_norm), []).append(prediction)
-    contexts: dict[tuple[str, bool, int], float] = {}
-    for (surroundings, norm), members in cells.items():
-        for fold in range(FOLDS):
-            others = [
-                p.case.measured_bytes - p.reserved_bytes
-                for p in members
-                if p.case.fold != fold and p.case.scored and not p.case.out_of_memory
-            ]
-            if others:
-                # The smallest runs show the context best: their tensors take the least share.
-                contexts[surroundings, norm, fold] = statistics.median(sorted(others))
+    known = [p for p in predictions if p.abstained is None and p.case.kind == "device"]
+    fitted = [p for p in known if p.case.scored and not p.case.out_of_memory]
+
+    def context(of: Prediction) -> float:
+        others = [p for p in fitted if p.case.surroundings == of.case.surroundings and p.case.fold != of.case.fold]
+        alike = [p for p in others if p.batch_norm == of.batch_norm]
+        chosen = alike if len(alike) >= LEAST_ALIKE else others
+        left = [p.case.measured_bytes - p.reserved_bytes for p in chosen]
+        return statistics.median(left) if left else of.context_bytes
+
     scored = []
     for prediction in predictions:
         case = prediction.case
         if prediction.abstained is not None:
             continue
         if case.kind == "device":
-            context = contexts.get((case.surroundings, prediction.batch_norm, case.fold), prediction.context_bytes)
-            scored.append(Scored(prediction, round(prediction.reserved_bytes + context)))
+            scored.append(Scored(prediction, round(prediction.reserved_bytes + context(prediction))))
         else:
             figure = prediction.reserved_bytes if case.kind == "reserved" else prediction.allocated_bytes
             scored.append(Scored(prediction, figure))

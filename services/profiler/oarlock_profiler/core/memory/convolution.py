@@ -92,18 +92,28 @@ def _whole(number: int, divisor: int) -> int | None:
 
 
 def _in_channels(products: int, dx: int, dy: int, outputs: int) -> int | None:
-    """Input channels from ``products = channels × kernel area``: the kernel whose stride comes out whole."""
+    """Input channels from ``products = channels per group × kernel area``: where the stride comes out whole.
+
+    With one group, input positions per output position are the stride squared. Otherwise the stride is taken for 1 or
+    2 and the channels follow from the sizes.
+    """
     best: tuple[float, int] | None = None
     for area in (9, 1, 25, 49, 3, 5, 7, 4, 16, 121, 27):
         channels = _whole(products, area)
         if not channels:
             continue
-        stretch = (dx / channels) / (dy / outputs)  # input positions per output position: the stride squared
+        stretch = (dx / channels) / (dy / outputs)
         stride = max(1.0, round(stretch**0.5))
         miss = abs(stretch - stride * stride) / (stride * stride)
-        if best is None or miss < best[0] - 1e-9:
+        if stride <= area**0.5 + 1 and (best is None or miss < best[0] - 1e-9):
             best = (miss, channels)
-    return best[1] if best and best[0] < 0.5 else None
+    if best is not None and best[0] < 0.2:
+        return best[1]
+    for square in (1, 4):
+        total = dx * outputs / (dy * square)
+        if abs(total - round(total)) < 0.02 * total and round(total) >= 1:
+            return round(total)
+    return None
 
 
 def _padded(nbytes: int, channels: int) -> int:

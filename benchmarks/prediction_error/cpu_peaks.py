@@ -1,0 +1,86 @@
+"""``python -m benchmarks.prediction_error.cpu_peaks --python ORACLE``: allocated peaks against the CPU allocators.
+
+Each script of :mod:`.cpu_scripts` is run for real in the oracle's environment and read by the product; what is compared
+is the tensors' peak up to the end of the first step, and in the steady state.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.prediction_error.cpu_scripts import scripts
+from oarlock_profiler.adapters.sources import text_sources
+from oarlock_profiler.core.engine.engine import Engine
+from oarlock_profiler.core.engine.trace import Trace
+from oarlock_profiler.core.findings import Findings
+from oarlock_profiler.core.memory.allocator import PlainAllocator
+from oarlock_profiler.core.memory.replay import Usage, replay
+from oarlock_profiler.core.reader import read
+from oarlock_profiler.core.reading import Request
+
+
+def cpu_engine(trace: Trace, framework: str | None, findings: Findings) -> Any:
+    """The engine that mirrors the CPU builds' kernels."""
+    return Engine(trace, "paddle" if framework == "paddlepaddle" else "torch", findings=findings, kernels="cpu")
+
+
+def predicted(text: str) -> Usage:
+    """Read ``text`` and replay its main-memory tensors."""
+    reading = read(Request(entry="main.py"), text_sources({"main.py": text}), time.monotonic, engine=cpu_engine)
+    return replay(reading.trace, "cpu", PlainAllocator())
+
+
+def measured(python: Path, framework: str, texts: dict[str, str]) -> dict[str, Any]:
+    """Run the scripts in the oracle's environment."""
+    with tempfile.TemporaryDirectory() as folder:
+        given, out = Path(folder, "scripts.json"), Path(folder, "peaks.json")
+        given.write_text(json.dumps(texts))
+        runner = Path(__file__).with_name("cpu_run.py")
+        subprocess.run([python, runner, framework, given, out], check=True, capture_output=True)
+        found: dict[str, Any] = json.loads(out.read_text())
+        return found
+
+
+def main() -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--python", type=Path, required=True, help="the oracle's interpreter")
+    parser.add_argument("--framework", choices=["paddle", "torch"], action="append")
+    parser.add_argument("--all", action="store_true", help="list every script, not just those over 1 %%")
+    options = parser.parse_args()
+    for framework in options.framework or ["paddle", "torch"]:
+        texts = dict(scripts(framework))
+        truth = measured(options.python, framework, texts)
+        errors: dict[str, list[float]] = {"first": [], "steady": []}
+        for name, text in texts.items():
+            if "error" in truth[name]:
+                print(f"{framework} {name}: did not run: {truth[name]['error']}")
+                continue
+            usage = predicted(text)
+            found = {"first": usage.first_step_tensor_bytes, "steady": usage.steady_tensor_bytes}
+            notes = []
+            for kind, value in found.items():
+                error = 1.0 if value is None else value / truth[name][kind] - 1
+                errors[kind].append(abs(error))
+                notes.append(f"{kind} {error:+.2%} ({value} against {truth[name][kind]})")
+                flagged = options.all or abs(error) > 0.01
+                if kind == "steady" and (flagged or errors["first"][-1] > 0.01):
+                    print(f"{framework} {name}: {', '.join(notes)}")
+        for kind, values in errors.items():
+            ordered = sorted(values)
+            print(
+                f"{framework} {kind}: {len(ordered)} scripts, median {ordered[len(ordered) // 2]:.2%}, "
+                f"p90 {ordered[int(len(ordered) * 0.9)]:.2%}, worst {ordered[-1]:.2%}"
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
