@@ -69,11 +69,26 @@ _add("matmul2d", "paddle.matmul(x, y)", "paddle.randn([128, 256])", "paddle.rand
 _add("matmul3d_2d", "paddle.matmul(x, y)", X3, "paddle.randn([256, 128])")
 _add("bmm", "paddle.bmm(x, y)", X3, "paddle.randn([4, 256, 32])")
 _add("matmul4d", "paddle.matmul(x, y)", "paddle.randn([2, 4, 64, 32])", "paddle.randn([2, 4, 32, 64])")
-_add("matmul_transpose_y", "paddle.matmul(x, y, transpose_y=True)", "paddle.randn([2, 4, 64, 32])", "paddle.randn([2, 4, 64, 32])")
-_add("matmul_permuted", "paddle.matmul(x.reshape([4, 64, 4, 64]).transpose([0, 2, 1, 3]), y.reshape([4, 64, 4, 64]).transpose([0, 2, 3, 1]))", X3, X3)
+_add(
+    "matmul_transpose_y",
+    "paddle.matmul(x, y, transpose_y=True)",
+    "paddle.randn([2, 4, 64, 32])",
+    "paddle.randn([2, 4, 64, 32])",
+)
+_add(
+    "matmul_permuted",
+    "paddle.matmul(x.reshape([4, 64, 4, 64]).transpose([0, 2, 1, 3]), y.reshape([4, 64, 4, 64]).transpose([0, 2, 3, 1]))",
+    X3,
+    X3,
+)
 _add("linear", "F.linear(x, y)", X3, "paddle.randn([256, 128])")
 _add("linear_bias", "F.linear(x, y, z0)", X3, "paddle.randn([256, 128])", "paddle.randn([128])")
-_add("einsum_bhqd", "paddle.einsum('bqhd,bkhd->bhqk', x, y)", "paddle.randn([2, 32, 4, 16])", "paddle.randn([2, 32, 4, 16])")
+_add(
+    "einsum_bhqd",
+    "paddle.einsum('bqhd,bkhd->bhqk', x, y)",
+    "paddle.randn([2, 32, 4, 16])",
+    "paddle.randn([2, 32, 4, 16])",
+)
 _add("conv1d", "F.conv1d(x, y)", X3, "paddle.randn([32, 64, 3])")
 _add("conv2d", "F.conv2d(x, y, z0, padding=1)", IMG, "paddle.randn([32, 16, 3, 3])", "paddle.randn([32])")
 _add("conv2d_1x1", "F.conv2d(x, y)", IMG, "paddle.randn([32, 16, 1, 1])")
@@ -98,9 +113,21 @@ _add("l1_loss", "F.l1_loss(x, z)", X3, plain=(X3,))
 _add("smooth_l1_loss", "F.smooth_l1_loss(x, z)", X3, plain=(X3,))
 _add("bce_logits", "F.binary_cross_entropy_with_logits(x, z)", X3, plain=("paddle.rand([4, 64, 256])",))
 _add("bce", "F.binary_cross_entropy(F.sigmoid(x), z)", X3, plain=("paddle.rand([4, 64, 256])",))
-_add("cross_entropy", "F.cross_entropy(x, z)", "paddle.randn([128, 1000])", plain=("paddle.zeros([128], dtype='int64')",))
-_add("cross_entropy_soft", "F.cross_entropy(x, z, soft_label=True)", "paddle.randn([128, 1000])", plain=("paddle.rand([128, 1000])",))
-_add("nll_loss", "F.nll_loss(F.log_softmax(x, -1), z)", "paddle.randn([128, 1000])", plain=("paddle.zeros([128], dtype='int64')",))
+_add(
+    "cross_entropy", "F.cross_entropy(x, z)", "paddle.randn([128, 1000])", plain=("paddle.zeros([128], dtype='int64')",)
+)
+_add(
+    "cross_entropy_soft",
+    "F.cross_entropy(x, z, soft_label=True)",
+    "paddle.randn([128, 1000])",
+    plain=("paddle.rand([128, 1000])",),
+)
+_add(
+    "nll_loss",
+    "F.nll_loss(F.log_softmax(x, -1), z)",
+    "paddle.randn([128, 1000])",
+    plain=("paddle.zeros([128], dtype='int64')",),
+)
 _add("kl_div", "F.kl_div(F.log_softmax(x, -1), z)", X3, plain=("paddle.rand([4, 64, 256])",))
 
 HELPERS = """

@@ -138,7 +138,12 @@ _add("unfold", "F.unfold(x, 3, padding=1)", IMG)
 _add("fold", "F.fold(x, (32, 32), 2, stride=2)", "torch.randn(4, 64, 256)")
 _add("grid_sample", "F.grid_sample(x, y, align_corners=False)", IMG, "torch.rand(4, 16, 16, 2)")
 _add("sdpa", "F.scaled_dot_product_attention(x, x * 1.5, y)", "torch.randn(2, 4, 64, 32)", "torch.randn(2, 4, 64, 32)")
-_add("sdpa_causal", "F.scaled_dot_product_attention(x, y, y, is_causal=True)", "torch.randn(2, 4, 64, 32)", "torch.randn(2, 4, 64, 32)")
+_add(
+    "sdpa_causal",
+    "F.scaled_dot_product_attention(x, y, y, is_causal=True)",
+    "torch.randn(2, 4, 64, 32)",
+    "torch.randn(2, 4, 64, 32)",
+)
 _add("mse_loss", "F.mse_loss(x, z)", X3, plain=(X3,))
 _add("mse_loss_none", "F.mse_loss(x, z, reduction='none')", X3, plain=(X3,))
 _add("l1_loss", "F.l1_loss(x, z)", X3, plain=(X3,))
@@ -146,8 +151,18 @@ _add("smooth_l1_loss", "F.smooth_l1_loss(x, z)", X3, plain=(X3,))
 _add("bce_logits", "F.binary_cross_entropy_with_logits(x, z)", X3, plain=("torch.rand(4, 64, 256)",))
 _add("bce", "F.binary_cross_entropy(torch.sigmoid(x), z)", X3, plain=("torch.rand(4, 64, 256)",))
 _add("cross_entropy", "F.cross_entropy(x, z)", "torch.randn(128, 1000)", plain=("torch.zeros(128, dtype=torch.int64)",))
-_add("cross_entropy_smooth", "F.cross_entropy(x, z, label_smoothing=0.1)", "torch.randn(128, 1000)", plain=("torch.zeros(128, dtype=torch.int64)",))
-_add("nll_loss", "F.nll_loss(F.log_softmax(x, -1), z)", "torch.randn(128, 1000)", plain=("torch.zeros(128, dtype=torch.int64)",))
+_add(
+    "cross_entropy_smooth",
+    "F.cross_entropy(x, z, label_smoothing=0.1)",
+    "torch.randn(128, 1000)",
+    plain=("torch.zeros(128, dtype=torch.int64)",),
+)
+_add(
+    "nll_loss",
+    "F.nll_loss(F.log_softmax(x, -1), z)",
+    "torch.randn(128, 1000)",
+    plain=("torch.zeros(128, dtype=torch.int64)",),
+)
 _add("kl_div", "F.kl_div(F.log_softmax(x, -1), z, reduction='batchmean')", X3, plain=("torch.rand(4, 64, 256)",))
 _add("setitem", "fill(x)", X3)
 _add("iadd", "accumulate(x, y)", X3, X3)

@@ -46,7 +46,9 @@ def difference(real: dict[str, Any], mine: dict[str, Any], framework: str) -> li
         if key in real and real[key] != mine.get(key):
             found.append(f"{key} {real[key]} ≠ {mine.get(key)}")
     for key, tolerance in (("saved_bytes", 0.01), ("held", 0.01), ("flops", 0.005)):
-        if key in real and abs(mine[key] - real[key]) > tolerance * max(real[key], 1) + (256 if framework == "torch" else 4096):
+        if key in real and abs(mine[key] - real[key]) > tolerance * max(real[key], 1) + (
+            256 if framework == "torch" else 4096
+        ):
             found.append(f"{key} {real[key]:,} ≠ {mine[key]:,}")
     for index, (a, b) in enumerate(zip(real["peaks"], mine["peaks"], strict=True)):
         if abs(a - b) > 0.01 * max(a, 1) + (16384 if framework == "paddle" else 2048):
@@ -82,7 +84,7 @@ def main() -> int:
         try:
             mine = ours.measure(source, framework)
             differences = difference(expected, mine, framework)
-        except Exception as error:  # noqa: BLE001 - a table row, not a crash
+        except Exception as error:
             differences = [f"{type(error).__name__}: {error}"]
             if wanted:
                 raise

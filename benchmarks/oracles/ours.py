@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from oarlock_profiler.core.engine.autograd import Node
 from oarlock_profiler.core.engine.engine import Engine, flatten_tensors
 from oarlock_profiler.core.engine.modules import LayerInstance
 from oarlock_profiler.core.engine.trace import Alloc, Free, Op, Trace
@@ -94,7 +95,9 @@ def measure(source: str, framework: str) -> dict[str, Any]:
         parameters = [p for _, p in model.named_parameters()]
         result["parameters"] = sum(_count(p) for p in parameters)
         result["trainable"] = sum(_count(p) for p in parameters if p.requires_grad)
-        own = {p.storage.id for p in parameters if p.storage} | {b.storage.id for _, b in model.named_buffers() if b.storage}
+        own = {p.storage.id for p in parameters if p.storage} | {
+            b.storage.id for _, b in model.named_buffers() if b.storage
+        }
     before = current_of(trace)
     out = machine.call(model, list(space["inputs"]))
     outs = flatten_tensors(out)
@@ -110,13 +113,17 @@ def measure(source: str, framework: str) -> dict[str, Any]:
         for storage in node.saved or ():
             if storage.id not in own:
                 kept[storage.id] = storage.nbytes
-        stack += [e.target for e in node.edges if e is not None and hasattr(e.target, "edges")]
+        stack += [e.target for e in node.edges if e is not None and isinstance(e.target, Node)]
     stack.clear()
     given = {t.storage.id for t in flatten_tensors(space["inputs"]) if t.storage}
     result["saved_bytes"] = sum(kept.values())
     result["saved_without_inputs"] = sum(v for k, v in kept.items() if k not in given)
     if isinstance(model, LayerInstance):
-        result["modules"] = {path: [list(s) for s in layer.stats.output_shapes] for path, layer in model.named_modules() if layer.stats.calls}
+        result["modules"] = {
+            path: [list(s) for s in layer.stats.output_shapes]
+            for path, layer in model.named_modules()
+            if layer.stats.calls
+        }
     result["held"] = current_of(trace) - before
     del out, outs
     start = len(trace.events)

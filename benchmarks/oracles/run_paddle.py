@@ -46,7 +46,12 @@ def measure(source):
         result["parameters"] = int(sum(p.size for p in ps))
         result["trainable"] = int(sum(p.size for p in ps if not p.stop_gradient))
         result["modules"] = {}
-        hooks = [m.register_forward_post_hook(lambda m, i, o, n=n: result["modules"].setdefault(n, [list(t.shape) for t in flat(o)]) and None) for n, m in model.named_sublayers(include_self=True)]
+        hooks = [
+            m.register_forward_post_hook(
+                lambda m, i, o, n=n: result["modules"].setdefault(n, [list(t.shape) for t in flat(o)]) and None
+            )
+            for n, m in model.named_sublayers(include_self=True)
+        ]
     gc.collect()
     before = now()
     outs = model(*inputs)

@@ -36,9 +36,16 @@ def measure(source):
         result["parameters"] = sum(p.numel() for p in ps)
         result["trainable"] = sum(p.numel() for p in ps if p.requires_grad)
         result["modules"] = {}
-        hooks = [m.register_forward_hook(lambda m, i, o, n=n: result["modules"].setdefault(n, [list(t.shape) for t in flat(o)]) and None) for n, m in model.named_modules()]
+        hooks = [
+            m.register_forward_hook(
+                lambda m, i, o, n=n: result["modules"].setdefault(n, [list(t.shape) for t in flat(o)]) and None
+            )
+            for n, m in model.named_modules()
+        ]
     kept = {}
-    own = {t.untyped_storage().data_ptr() for t in (list(model.parameters()) + list(model.buffers()) if is_module else [])}
+    own = {
+        t.untyped_storage().data_ptr() for t in (list(model.parameters()) + list(model.buffers()) if is_module else [])
+    }
 
     def pack(t):
         pointer = t.untyped_storage().data_ptr()
@@ -67,7 +74,9 @@ def measure(source):
     for _ in range(2):
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as prof:
             step(model, inputs)
-        events = sorted((e.start_ns(), e.nbytes()) for e in prof.profiler.kineto_results.events() if e.name() == "[memory]")
+        events = sorted(
+            (e.start_ns(), e.nbytes()) for e in prof.profiler.kineto_results.events() if e.name() == "[memory]"
+        )
         now = peak = 0
         for _, nbytes in events:
             now += nbytes

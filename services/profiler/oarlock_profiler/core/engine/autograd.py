@@ -129,7 +129,7 @@ class BackwardPass:
         self.leaves: deque[Tensor] = deque()
 
     def run(self, roots: list[tuple[Tensor, Grad]]) -> None:
-        """Send each root's gradient through the graph below it. ``roots`` is emptied: the pass alone holds the gradients."""
+        """Send each root's gradient down the graph. ``roots`` is emptied: the pass alone holds the gradients."""
         held = [root[0] for root in roots]
         starts = [tensor.node for tensor in held if tensor.node is not None]
         self._count(starts)
@@ -265,7 +265,7 @@ def default_rule(engine: Engine, node: Node, grads: list[Grad | None]) -> list[G
             continue
         mode = edge.mode
         if mode == "alias" and numel(edge.shape) == numel(incoming.shape):
-            # One tensor object handed to several inputs cannot be stolen by a leaf; a view of it can, but keeps its base.
+            # One tensor object handed to several inputs cannot be stolen by a leaf; a view can, but keeps its base.
             same = edge.shape == incoming.shape and node.name in SAME_OBJECT
             result.append(
                 Grad(

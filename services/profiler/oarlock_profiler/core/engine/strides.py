@@ -64,7 +64,7 @@ def as_view(shape: Sequence[int], strides: Strides | None, target: Sequence[int]
 
 
 def packed_like(shape: Sequence[int], strides: Strides) -> Strides:
-    """Gapless strides of ``shape`` in the memory order that ``strides`` have (``empty_like`` with the format preserved)."""
+    """Gapless strides of ``shape`` in the memory order that ``strides`` have (``empty_like``, format preserved)."""
     order = sorted(range(len(shape)), key=lambda i: (strides[i], -i))
     result = [1] * len(shape)
     step = 1

@@ -493,12 +493,21 @@ def sparse_coo(
     return made
 
 
-@operator([*names("bucketize", "searchsorted")], rename={"x": "input"})
-def bucketize(context: Context, input: Value, boundaries: Value, *args: Value, **kwargs: Value) -> Value:
-    """Positions in sorted boundaries."""
-    del args, kwargs
-    a, b = tensor(context, input), tensor(context, boundaries)
-    x = b if context.engine.framework == "torch" and len(b.shape or ()) >= 1 and len(a.shape or ()) == 1 else a
+@operator(names("bucketize"), rename={"x": "input"})
+def bucketize(context: Context, input: Value, boundaries: Value = None, *args: Value, **kwargs: Value) -> Value:
+    """Positions of the input in sorted boundaries."""
+    del boundaries, args, kwargs
+    x = tensor(context, input)
+    return engine_of(context).apply("searchsorted", [x], x.shape or (), "int64", grad="none")
+
+
+@operator(names("searchsorted"), rename={"input": "values"})
+def searchsorted(
+    context: Context, sorted_sequence: Value, values: Value = None, *args: Value, **kwargs: Value
+) -> Value:
+    """Positions of the values in a sorted sequence."""
+    del sorted_sequence, args, kwargs
+    x = tensor(context, values)
     return engine_of(context).apply("searchsorted", [x], x.shape or (), "int64", grad="none")
 
 

@@ -14,6 +14,7 @@ from oarlock_profiler.core.overlays.shaping import concat, expand, permute, resh
 
 LIBRARIES = ("einops",)
 
+REDUCTIONS = {"max": "amax", "min": "amin"}
 Groups = list[list[str]]
 
 
@@ -86,9 +87,7 @@ def apply_pattern(
     if dropped:
         if reduction is None:
             raise ShapeError(f"{dropped} vanish in {pattern}")
-        fn = get(
-            f"{context.engine.framework}.{'amax' if reduction == 'max' else 'amin' if reduction == 'min' else reduction}"
-        )
+        fn = get(f"{context.engine.framework}.{REDUCTIONS.get(reduction, reduction)}")
         x = fn.call(context, x, [atoms.index(a) for a in dropped])
         atoms = [a for a in atoms if a in wanted]
     kept = [w for w in wanted if w in atoms]

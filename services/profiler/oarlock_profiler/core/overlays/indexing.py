@@ -156,6 +156,8 @@ def _gather(context: Context, x: Tensor, advanced: list[tuple[int, Any]]) -> Ten
     rest_after = [s for i, s in enumerate(shape) if i not in axes and i >= axes[0]]
     out = (*rest_before, *result, *rest_after) if together else (*result, *rest_before, *rest_after)
     mask = indices[0].dtype == "bool"
+    modes: list[Mode] = ["fresh"]
+    modes += ["none"] * len(indices)
     saved: list[Any] = (
         [int(8 * numel(shapes[0]) * len(axes))] if mask else [t for t in indices if t.storage is not None]
     )
