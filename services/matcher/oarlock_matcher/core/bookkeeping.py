@@ -54,6 +54,7 @@ def book(
         state.hold = None
     state.fleet.hold(record.holder, shares, node_shares)
     record.phase = Phase.PLACED
+    record.blocked = None
     record.shares, record.node_shares = shares, node_shares
     record.placed_at, record.kind, record.reasons = now, kind, ()
     usage = state.usage_of(record.demand.owner)

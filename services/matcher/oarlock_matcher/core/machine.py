@@ -17,6 +17,7 @@ from oarlock_matcher.core.bookkeeping import book, forget, new_record, unbook
 from oarlock_matcher.core.devices import Share
 from oarlock_matcher.core.effects import Cancelled, Effect, Queued, Reason, Rejected, Release, Reserve
 from oarlock_matcher.core.explain import Why, rejections, smallest_bytes, would_free
+from oarlock_matcher.core.glance import Glance, note_blocked
 from oarlock_matcher.core.holds import choose_hold, closed_rows
 from oarlock_matcher.core.matching import could_span, ever_rows
 from oarlock_matcher.core.placing import describe, find_place, leases_of
@@ -258,6 +259,8 @@ def _node_drained(state: MatcherState, event: ev.NodeDrained, now: float) -> lis
 def _policy_updated(state: MatcherState, event: ev.PolicyUpdated, now: float) -> list[Effect]:
     state.settings = event.settings
     state.views.clear()
+    for record in state.tasks.values():
+        record.blocked = None
     for policy in state.policies.values():
         policy.retune(event.settings)
     return _serve_queue(state, now)
@@ -289,18 +292,24 @@ def _serve_queue(state: MatcherState, now: float) -> list[Effect]:
     turns = [(state.tasks[task].turn, task) for task in state.queue.heads(state.settings.backfill_depth)]
     heapq.heapify(turns)
     first_blocked: TaskRecord | None = None
+    glance = Glance(state.fleet)
     while turns:
         _, task_id = heapq.heappop(turns)
         record = state.tasks[task_id]
-        result = _try(state, record, now)
+        result = None if glance.still_blocked(state, record) else _try(state, record, now)
         if isinstance(result, Reserve):
             effects.append(result)
             following = state.queue.next_in_group(record.group)
             if following is not None:
                 heapq.heappush(turns, (state.tasks[following].turn, following))
-        elif result is None and first_blocked is None:
+            continue
+        if result is not None:
+            record.blocked = None
+            continue
+        if first_blocked is None:
             first_blocked = record
             _renew_hold(state, record, now)
+        note_blocked(state, record)
     if first_blocked is not None and state.settings.preemption:
         effects += preempt(state, first_blocked, now)
     return effects

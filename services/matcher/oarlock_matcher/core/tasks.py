@@ -22,6 +22,15 @@ class Phase(StrEnum):
     PLACED = "placed"
 
 
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """What the fleet and the held rows were when a waiting task was last tried in vain."""
+
+    position: int
+    hold: object
+    inventory_version: int
+
+
 @dataclass(slots=True)
 class TaskRecord:
     """A task that waits or holds leases. Ended tasks are forgotten, but for their outcome."""
@@ -40,6 +49,7 @@ class TaskRecord:
     cancelled: bool = False
     preempting: bool = False
     conflicts: int = 0
+    blocked: Blocked | None = None
     after: set[str] = field(default_factory=set)
 
     @property

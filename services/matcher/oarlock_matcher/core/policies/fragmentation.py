@@ -25,7 +25,7 @@ from oarlock_matcher.core.policies.fragmentation_field import Floats, Fragmentat
 from oarlock_matcher.core.shapes import Shape
 
 STRANDING_WEIGHT = 0.7
-SCARCITY_WEIGHT = 0.5
+SCARCITY_WEIGHT = 1.0
 QUANTUM_MILLI = 40.0
 """Differences below this do not decide; what is left on the row does. (Finer and coarser were tried; see
 `benchmarks/placement`.)"""

@@ -26,10 +26,13 @@ Floats = NDArray[np.float64]
 KNOWN_CPU_LIMIT = 2**40
 """Free processors are capped here, so that "unlimited" stays a number that arithmetic can bear."""
 
-STRANDING_STEPS = (0.56, 0.68, 0.8, 0.92, 1.04)
+STRANDING_STEPS = np.array([0.7, 0.85, 1.0, 1.15, 1.3])
 """Shares of a node's free processors that are counted on for its idle devices; averaged, so that the warning that a
 node runs short of processors comes gradually. Fitted on four of the public traces, checked on the six others and on
 resampled ones; see `benchmarks/placement`."""
+
+TRUST_WITHOUT_DEVICES = 0.5
+"""A task that takes processors only is asked to leave this much more of them beside idle devices: it has the choice."""
 
 
 class FragmentationField:
@@ -100,29 +103,43 @@ class FragmentationField:
         cpu: NDArray[np.int64],
         model: NDArray[np.intp],
     ) -> Floats:
-        """F (and what is stranded, weighted) of states given by their idle milli, groups and free processors."""
+        """F of states given by their idle milli, groups and free processors."""
         wasted = total.astype(np.float64)
         if len(self._count):
             weight = self._weight[model, np.searchsorted(self._cpu_steps, cpu, side="right")]
             wasted -= np.einsum("st,st->s", weight, serves * (can_serve >= self._count))
-        if self._stranding:
-            fed = cpu * self._fed_per_cpu
-            for step in STRANDING_STEPS:
-                wasted += (self._stranding / len(STRANDING_STEPS)) * np.maximum(total - step * fed, 0.0)
         return wasted
+
+    def _stranded(self, total: NDArray[np.int64], cpu: NDArray[np.int64], trust: float) -> Floats:
+        """Idle milli beyond what `trust` in the free processors can feed, weighted."""
+        fed = cpu * (self._fed_per_cpu * trust)
+        over = np.maximum(total[:, np.newaxis] - fed[:, np.newaxis] * STRANDING_STEPS, 0.0)
+        stranded: Floats = self._stranding * over.mean(axis=1)
+        return stranded
+
+    def _gain(
+        self,
+        fleet: FleetTable,
+        shape: Shape,
+        rows: Rows,
+        taken: int,
+        can_serve: NDArray[np.int64],
+        serves: NDArray[np.int64],
+    ) -> Floats:
+        """F before − F after for states that lose `taken` milli and the shape's processors; groups as given."""
+        total, cpu = self._total[rows], free_cpu_milli(fleet, rows)
+        after = self._of(total - taken, can_serve, serves, cpu - shape.cpu_milli, fleet.row_model[rows])
+        gain: Floats = self._potential[rows] - after
+        if self._stranding:
+            trust = 1.0 if shape.count else TRUST_WITHOUT_DEVICES
+            gain += self._stranded(total, cpu, trust) - self._stranded(total - taken, cpu - shape.cpu_milli, trust)
+        return gain
 
     def gain_whole(self, fleet: FleetTable, shape: Shape, rows: Rows) -> Floats:
         """F before − F after placing a shape that takes whole devices, or none, on each row."""
         self.follow(fleet)
-        after = self._of(
-            self._total[rows] - shape.count * WHOLE_MILLI,
-            self._can_serve[rows] - shape.count,
-            self._serves[rows] - shape.count * WHOLE_MILLI,
-            free_cpu_milli(fleet, rows) - shape.cpu_milli,
-            fleet.row_model[rows],
-        )
-        gain: Floats = self._potential[rows] - after
-        return gain
+        taken = shape.count * WHOLE_MILLI
+        return self._gain(fleet, shape, rows, taken, self._can_serve[rows] - shape.count, self._serves[rows] - taken)
 
     def gain_shared(
         self, fleet: FleetTable, shape: Shape, rows: Rows, fits: Mask
@@ -133,14 +150,9 @@ class FragmentationField:
         which, slots = different_devices(fleet.milli_free[rows], fits)
         at = rows[which]
         left = fleet.milli_free[at, slots]
-        after = self._of(
-            self._total[at] - shape.milli,
-            self._can_serve[at] - self._can[left] + self._can[left - shape.milli],
-            self._serves[at] - self._served[left] + self._served[left - shape.milli],
-            free_cpu_milli(fleet, at) - shape.cpu_milli,
-            fleet.row_model[at],
-        )
-        gain: Floats = self._potential[at] - after
+        can_serve = self._can_serve[at] - self._can[left] + self._can[left - shape.milli]
+        serves = self._serves[at] - self._served[left] + self._served[left - shape.milli]
+        gain = self._gain(fleet, shape, at, shape.milli, can_serve, serves)
         return gain, which, slots
 
     def total_free(self, rows: Rows) -> NDArray[np.int64]:

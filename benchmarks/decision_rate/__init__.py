@@ -1,0 +1,1 @@
+"""How fast the matcher's core decides, on one core."""

@@ -1,0 +1,1 @@
+"""Placement quality on the public openb traces, beside the published figures."""
