@@ -26,7 +26,7 @@ def engine(docker_engine: DockerEngine, matcher: Matcher) -> Iterator[docker.Doc
     """The engine, to look at it from outside; nothing may be left on it."""
     client = docker.DockerClient(base_url=docker_engine.host)
     yield client
-    for container in client.containers.list(all=True, filters=ours(matcher)):
+    for container in client.containers.list(all=True, filters=ours(matcher), ignore_removed=True):
         with contextlib.suppress(docker.errors.APIError):
             container.remove(force=True)
     client.close()
@@ -63,12 +63,16 @@ async def test_a_task_on_device_2_sees_device_2_only(
 
 
 async def _empty(engine: docker.DockerClient, matcher: Matcher) -> None:
-    while await asyncio.to_thread(engine.containers.list, all=True, filters=ours(matcher)):  # noqa: ASYNC110
+    while await asyncio.to_thread(engine.containers.list, all=True, filters=ours(matcher), ignore_removed=True):  # noqa: ASYNC110
         await asyncio.sleep(0.1)
 
 
 async def test_the_shown_line_starts_the_same_container(
-    matcher: Matcher, gpu_launcher: LauncherSettings, gpus: StandInGpus, docker_engine: DockerEngine
+    matcher: Matcher,
+    gpu_launcher: LauncherSettings,
+    gpus: StandInGpus,
+    docker_engine: DockerEngine,
+    engine: docker.DockerClient,
 ) -> None:
     command = shell('echo "it\'s $WORD"; ls /dev | grep nvidia')
     await matcher.place(
@@ -77,9 +81,12 @@ async def test_the_shown_line_starts_the_same_container(
     finished = await matcher.finished("line")
     line = (await matcher.launched("line")).docker_command.replace("--detach", "--rm", 1)
     line = line.replace("docker run", f"/usr/bin/docker -H {docker_engine.host} run", 1)
+    assert finished.log_tail == ["it's a b'c", "nvidia0", "nvidia2"]
+    # The line names the container, which the launcher removes when its end was told.
+    await asyncio.wait_for(_empty(engine, matcher), 15)
     again = await asyncio.create_subprocess_exec("sh", "-c", line, stdout=asyncio.subprocess.PIPE)
     output, _ = await again.communicate()
-    assert output.decode().splitlines() == finished.log_tail == ["it's a b'c", "nvidia0", "nvidia2"]
+    assert output.decode().splitlines() == finished.log_tail
 
 
 async def test_a_start_that_fails_leaves_nothing(

@@ -67,15 +67,22 @@ class DockerRuntime:
         return Handle(attributes["Id"], pid or None, container.command, docker_run_line(container))
 
     async def follow(self, run: Run) -> AsyncIterator[Line]:
-        """See ``ports.Runtime``. Where the engine goes away, reading goes on when it is back."""
+        """See ``ports.Runtime``.
+
+        A stream may end before the engine has written down the last lines, and where the engine goes away. So reading
+        is over only when a reading that began after the container's end is; lines already given are passed over.
+        """
         seen = 0
         while True:
             try:
+                state = await self._engine.inspect(self._name(run))
+                over = state is None or not state["State"]["Running"]
                 async for line in self._engine.logs(self._name(run)):
                     if line.number > seen:
                         seen = line.number
                         yield line
-                return
+                if over:
+                    return
             except RuntimeUnavailable:
                 await asyncio.sleep(_ENGINE_RETRY_SECONDS)
 
