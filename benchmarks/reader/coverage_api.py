@@ -1,7 +1,7 @@
 """``python -m benchmarks.reader.coverage_api``: what share of the calls in public scripts the reader knows, by area.
 
 Counts are read from ``$OARLOCK_DATA/api_frequency`` (default ``../shared/facts/api_frequency``): name, calls, files, repositories.
-A call is known when its dotted name has an entry, or is an attribute of a known class; shares are weighted by files.
+A call is known when its dotted name has an entry or is defined by a library text, or is an attribute of a known class; shares are weighted by files.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from oarlock_profiler.core.interpreter.values import MISSING, Class
-from oarlock_profiler.core.overlays import areas, load, registry
+from oarlock_profiler.core.overlays import areas, library, load, registry
 
 AREAS: list[tuple[str, float, Callable[[str], bool]]] = [
     ("paddle.nn", 0.98, lambda n: n.startswith("paddle.nn")),
@@ -33,7 +33,7 @@ AREAS: list[tuple[str, float, Callable[[str], bool]]] = [
 
 def known(name: str) -> bool:
     """Whether ``name`` has an entry, itself or as a member of a class that has one."""
-    if registry.get(name) is not MISSING:
+    if registry.get(name) is not MISSING or library.provides(name):
         return True
     owner, _, member = name.rpartition(".")
     if not owner:
@@ -52,8 +52,8 @@ def rows(path: Path) -> list[tuple[str, int]]:
 
 def shares(data: Path) -> list[tuple[str, float, float, list[tuple[str, int]]]]:
     """Per area: target, share known, and what is missing, most widespread first."""
-    for library in areas():
-        load(library)
+    for served in areas():
+        load(served)
     remaining = rows(data / "paddle.csv") + rows(data / "torch.csv")
     result = []
     for area, target, belongs in AREAS:

@@ -44,8 +44,8 @@ def promote(left: str, right: str, *, weak: bool = False) -> str:
     if left.startswith("uint") != right.startswith("uint") and "bool" not in (left, right):
         signed, unsigned = (right, left) if left.startswith("uint") else (left, right)
         # A signed type that also holds the unsigned one's values; past 64 bits NumPy takes float64.
-        wide = max(ITEM_BYTES[signed], 2 * ITEM_BYTES[unsigned])
-        return f"int{8 * wide}" if wide <= 8 else "float64"
+        nbytes_ = max(ITEM_BYTES[signed], 2 * ITEM_BYTES[unsigned])
+        return f"int{8 * nbytes_}" if nbytes_ <= 8 else "float64"
     ranks = [_RANK.index(n) if n in _RANK else len(_RANK) - 1 for n in (left, right)]
     return _RANK[max(ranks)]
 

@@ -571,8 +571,11 @@ def _install() -> None:
             f"paddle.optimizer.{rule.name}", bases=(PADDLE_OPTIMIZER,), make=OptimizerInstance, _rule=rule
         )
         register(f"paddle.optimizer.{rule.name}", cls)
+        register(f"paddle.optimizer.{rule.name.lower()}.{rule.name}", cls)
         for alias in (f"{rule.name}Optimizer", rule.name):
             register(f"paddle.fluid.optimizer.{alias}", cls)
+        if rule.name == "RMSProp":
+            register("paddle.optimizer.RMSprop", cls)
     register(
         "paddle.incubate.optimizer.LBFGS",
         native_class(

@@ -368,4 +368,16 @@ def _base_call(context: Context, self: Instance, inputs: Value) -> Value:
     return context.call(own, (inputs,))
 
 
+def _is_kind(kind: type) -> Native:
+    return Native("_is_image", lambda context, image: isinstance(image, kind))
+
+
 _install()
+for _owner in ("paddle.vision.transforms.functional", "torchvision.transforms.functional"):
+    register(f"{_owner}._is_pil_image", _is_kind(Image))
+    register(f"{_owner}._is_numpy_image", _is_kind(NdArray))
+    register(f"{_owner}._is_tensor_image", _is_kind(Tensor))
+for _owner in ("paddle.vision.transforms.transforms", "torchvision.transforms.functional"):
+    register(
+        f"{_owner}._get_image_size", Native("_get_image_size", lambda context, image: _dimensions(context, image, {}))
+    )

@@ -8,6 +8,7 @@ Operators, tensors and layers do not belong here: they are host functions of the
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib.resources
 
@@ -19,11 +20,32 @@ HOMES: dict[str, str] = {}
 """Public names that live in a text module of another name: ``paddle.Model`` → ``oarlock_hapi``."""
 
 
+ALIASES: dict[str, str] = {
+    **{
+        f"torchvision.models.{part}": "torchvision.models"
+        for part in (
+            "resnet", "vgg", "alexnet", "squeezenet", "densenet", "mobilenet", "mobilenetv2", "mobilenetv3",
+            "efficientnet", "shufflenetv2", "googlenet", "inception", "mnasnet",
+            "vision_transformer", "convnext", "swin_transformer",
+        )
+    },
+    "torchvision.models.segmentation": "torchvision.models:segmentation",
+    **{
+        f"paddle.vision.models.{part}": "paddle.vision.models"
+        for part in (
+            "resnet", "vgg", "alexnet", "squeezenet", "densenet", "mobilenetv1", "mobilenetv2", "mobilenetv3", "lenet",
+            "shufflenetv2", "googlenet", "inceptionv3",
+        )
+    },
+}  # fmt: skip
+"""Submodules whose members are those of another text module, or of its member (after the colon)."""
+
+
 @functools.cache
 def modules() -> frozenset[str]:
     """Dotted names of the text modules."""
     files = importlib.resources.files(__name__).iterdir()
-    return frozenset(file.name.removesuffix(_SUFFIX) for file in files if file.name.endswith(_SUFFIX))
+    return frozenset(file.name.removesuffix(_SUFFIX) for file in files if file.name.endswith(_SUFFIX)) | set(ALIASES)
 
 
 @functools.cache
@@ -31,8 +53,38 @@ def source(module: str) -> tuple[str, bytes] | None:
     """The text of ``module``: (path to show, source), or None when we have none."""
     if module not in modules():
         return None
+    if module in ALIASES:
+        owner, _, member = ALIASES[module].partition(":")
+        home = f"owner.{member}" if member else "owner"
+        text = f"import {owner} as owner\n\n\ndef __getattr__(name):\n    return getattr({home}, name)\n"
+        return f"oarlock/library/{module}.py", text.encode()
     file = importlib.resources.files(__name__).joinpath(f"{module}{_SUFFIX}")
     return f"oarlock/library/{module}.py", file.read_bytes()
+
+
+@functools.cache
+def _members(module: str) -> frozenset[str]:
+    """Names that a text module defines at its top, ``*`` when it finds others on demand."""
+    found = source(module)
+    names: set[str] = set()
+    for node in ast.parse(found[1]).body if found is not None else ():
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add("*" if node.name == "__getattr__" else node.name)
+        elif isinstance(node, ast.Assign):
+            names |= {n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+    return frozenset(names)
+
+
+def provides(name: str) -> bool:
+    """Whether a public dotted name is found in the text modules (a member of it counts as found with it)."""
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        prefix = ".".join(parts[:end])
+        if prefix in HOMES:
+            return True
+        if prefix in modules():
+            return end == len(parts) or bool(_members(prefix) & {parts[end], "*"})
+    return False
 
 
 def homes(owner: str, names: str, *publics: str) -> None:
@@ -124,3 +176,39 @@ homes(
 homes("timm", "create_model list_models", "timm.models")
 homes("transformers", "Trainer TrainerCallback Seq2SeqTrainer", "transformers.trainer", "transformers.trainer_callback")
 homes("oarlock_paddlenlp", "set_seed", "paddlenlp.utils")
+homes("transformers", "ModelOutput", "transformers.utils", "transformers.file_utils")
+homes(
+    "transformers",
+    "BaseModelOutput BaseModelOutputWithPooling BaseModelOutputWithPast CausalLMOutput CausalLMOutputWithPast "
+    "MaskedLMOutput SequenceClassifierOutput TokenClassifierOutput QuestionAnsweringModelOutput Seq2SeqLMOutput "
+    "MultipleChoiceModelOutput BaseModelOutputWithPastAndCrossAttentions SequenceClassifierOutputWithPast "
+    "BaseModelOutputWithPoolingAndCrossAttentions",
+    "transformers.modeling_outputs",
+)
+homes(
+    "transformers",
+    "set_verbosity_error set_verbosity_info set_verbosity_warning set_verbosity get_logger enable_default_handler "
+    "enable_explicit_format disable_progress_bar",
+    "transformers.utils.logging", "transformers.logging",
+)  # fmt: skip
+homes("transformers", "send_example_telemetry check_min_version", "transformers.utils")
+homes("transformers", "require_version", "transformers.utils.versions")
+homes("transformers", "get_last_checkpoint EvalPrediction IntervalStrategy", "transformers.trainer_utils")
+homes("transformers", "PreTrainedModel Conv1D", "transformers.modeling_utils", "transformers.pytorch_utils")
+homes("transformers", "PretrainedConfig", "transformers.configuration_utils")
+homes(
+    "transformers",
+    "is_deepspeed_zero3_enabled HfDeepSpeedConfig",
+    "transformers.deepspeed",
+    "transformers.integrations",
+)
+homes("timm", "DropPath to_2tuple to_ntuple trunc_normal_ Mlp PatchEmbed", "timm.layers", "timm.models.layers")
+homes("timm", "AverageMeter accuracy ModelEma ModelEmaV2 NativeScaler get_state_dict", "timm.utils")
+homes("timm", "LabelSmoothingCrossEntropy SoftTargetCrossEntropy", "timm.loss")
+homes("timm", "create_transform Mixup resolve_data_config create_dataset", "timm.data")
+homes("timm", "create_optimizer create_optimizer_v2", "timm.optim")
+homes("timm", "create_scheduler", "timm.scheduler")
+homes("timm", "register_model", "timm.models.registry", "timm.models")
+homes("peft", "get_peft_model_state_dict set_peft_model_state_dict", "peft.utils")
+homes("accelerate", "remove_hook_from_module add_hook_to_module", "accelerate.hooks")
+homes("oarlock_vision_ops", "DeformConv2D", "paddle.vision.ops")
