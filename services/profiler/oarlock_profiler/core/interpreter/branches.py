@@ -3,7 +3,7 @@
 The state of a reading cannot be forked cheaply, so one side is walked on the live state, chosen so that the larger
 need is kept, in this order:
 
-1. a side that ends in ``raise`` or an exit is not taken: the script is assumed to work;
+1. a side that ends in ``raise`` or an exit, or that may reach one, is not taken: the script is assumed to work;
 2. a side that only leaves early (``break``, ``continue``, ``return``) is not taken, except that a ``while`` loop is
    left after a few rounds when nothing else ends it;
 3. two sides of plain assignments are both run and their values merged: equal values stay, the larger of two numbers
@@ -63,6 +63,22 @@ def ending(block: Sequence[ast.stmt]) -> str | None:
     return None
 
 
+def _may_stop(block: Sequence[ast.stmt]) -> bool:
+    """Whether a ``raise`` or an exit lies somewhere in a block, outside the functions it defines and its own ``try``."""
+    for node in block:
+        if isinstance(node, ast.Raise) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _called(node.value) in _EXITS):
+            return True
+        if isinstance(node, (ast.If, ast.With, ast.For, ast.While)):
+            inner = [*node.body, *getattr(node, "orelse", ())]
+            if not _trains(inner) and _may_stop(inner):
+                return True
+    return False
+
+
+def _trains(block: Sequence[ast.stmt]) -> bool:
+    return any(isinstance(n, ast.Call) and _called(n) in _TRAINS for s in block for n in ast.walk(s))
+
+
 def weight(nodes: Sequence[ast.AST]) -> int:
     """A rough measure of the work in some code: its calls, those that train counting most."""
     total = 0
@@ -116,6 +132,9 @@ class Branches:
         for mine, theirs, side in ((one, other, True), (other, one, False)):
             if mine in ("raise", "exit") and theirs not in ("raise", "exit"):
                 return not side
+        risky, other_risky = _may_stop(node.body), _may_stop(node.orelse)
+        if risky is not other_risky and one not in ("return", "break", "continue"):
+            return other_risky
         if one in ("break", "continue") and other is None:
             return self._early(f, one)
         if other in ("break", "continue") and one is None:

@@ -402,6 +402,8 @@ def dir_(m: Any, value: Value = MISSING) -> Value:
         names.update(m.frames[-1].vars)
     if isinstance(value, (Module, Instance)):
         names.update(value.attrs)
+    if isinstance(value, Module) and value.resolve is not None:
+        names.update(m.importer.listing(value))
     cls = value.cls if isinstance(value, Instance) else value
     if isinstance(cls, Class):
         for one in cls.mro:

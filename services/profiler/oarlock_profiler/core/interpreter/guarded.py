@@ -59,6 +59,19 @@ class Border(Guard):
         super().__init__(machine, frame, [])
 
 
+class Swallow(Guard):
+    """An active context that swallows some exceptions (``contextlib.suppress``)."""
+
+    __slots__ = ("classes",)
+
+    def __init__(self, machine: Machine, frame: Frame, classes: tuple[Value, ...]) -> None:
+        super().__init__(machine, frame, [])
+        self.classes = classes
+
+    def catches(self, cls: Class) -> bool | Class:
+        return any(isinstance(one, Class) and cls.is_subclass(one) for one in self.classes)
+
+
 class Handler:
     """One ``except`` clause, compiled."""
 
@@ -210,10 +223,16 @@ def with_(c: Compiler, node: ast.With | ast.AsyncWith, scope: Scope) -> Run:
             store(f, entered)
         del entered
         error: Instance | None = None
+        swallowed = getattr(manager, "swallow", ())
+        depth = len(m.guards)
+        if swallowed:
+            m.guards.append(Swallow(m, f, swallowed))
         try:
             signal = level(f, index + 1)
         except Raised as raised:
             error = raised.value
+        finally:
+            del m.guards[depth:]
         if exit_context(m, manager, error):
             return 0
         if error is not None:

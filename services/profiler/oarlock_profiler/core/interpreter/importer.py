@@ -315,11 +315,18 @@ class Importer:
         if hook is not None and not name.startswith("__"):
             return self.machine.call(hook, [name])
         if name == "__dict__":
-            return attrs
+            return {**self.listing(module), **attrs} if module.resolve is not None else attrs
         full = f"{module.name}.{name}"
         if full in self.modules:
             return self.modules[full]
         return MISSING
+
+    def listing(self, module: Module) -> dict[str, Value]:
+        """What a module of the table holds, by name: for ``vars(nn)`` and ``dir(nn)``."""
+        prefix = f"{module.name}."
+        names = {n[len(prefix) :].partition(".")[0] for n in registry.names() if n.startswith(prefix)}
+        found = {name: self.attribute(module, name) for name in sorted(names)}
+        return {name: value for name, value in found.items() if value is not MISSING}
 
     def unknown_member(self, module: Module, name: str) -> Value:
         """What reading a missing attribute of a module gives: an unknown for a library, an error for the bundle."""

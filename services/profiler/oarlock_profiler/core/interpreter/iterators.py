@@ -162,7 +162,10 @@ def next_item(m: Any, iterator: Value, default: Value) -> Value:
             item = next(iterator.items, _END)
             if item is not _END:
                 return item
-    raise Raised(exception("StopIteration", ""), implicit=True)
+    stepping = any(f.function is not None and f.function.name in ("__next__", "__anext__") for f in m.frames[-8:])
+    if stepping:
+        raise Raised(exception("StopIteration", ""), implicit=True)
+    return m.fail("StopIteration", "nothing is left to take from the iterator")
 
 
 def iteration(m: Machine, value: Value) -> Iteration:

@@ -375,7 +375,41 @@ register("contextlib.closing", Native("contextlib.closing", lambda _m, value=Non
 register("contextlib.suppress", Native("contextlib.suppress", lambda _m, *kinds: Plain(None, kinds)))
 for _name in ("redirect_stdout", "redirect_stderr", "chdir"):
     register(f"contextlib.{_name}", Native(f"contextlib.{_name}", lambda _m, value=None: Plain(value)))
-register("contextlib.ContextDecorator", native_class("contextlib.ContextDecorator"))
+def _decorate(m: Any, self: Instance, function: Value) -> Value:
+    def inside(m: Any, *given: Value, **named: Value) -> Value:
+        m.call(m.getattr(self, "__enter__"))
+        error: Instance | None = None
+        result: Value = None
+        try:
+            result = m.call(function, given, named)
+        except Raised as raised:
+            error = raised.value
+        details = [None, None, None] if error is None else [error.cls, error, None]
+        swallowed = m.truth(m.call(m.getattr(self, "__exit__"), details)) is True
+        if error is not None and not swallowed:
+            raise Raised(error)
+        return result
+
+    return BindingFunction(Native("contextlib.decorated", inside), function)
+
+
+class BindingFunction(HostObject):
+    """A host function in place of a script's: it binds like a method and answers for the original's attributes."""
+
+    def __init__(self, native: Native, original: Value) -> None:
+        self.native = native
+        self.original = original
+
+    def py_call(self, context: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        return context.call(self.native, args, kwargs)
+
+    def py_getattr(self, context: Any, name: str) -> Value:
+        if name == "__get__":
+            return Native("__get__", lambda _m, obj, _cls=None: BoundMethod(self.native, obj) if obj is not None else self)
+        return context.find(self.original, name) if name in ("__name__", "__doc__", "__module__", "__qualname__") else MISSING
+
+
+register("contextlib.ContextDecorator", native_class("contextlib.ContextDecorator", __call__=_decorate))
 register("contextlib.AbstractContextManager", native_class("contextlib.AbstractContextManager"))
 
 

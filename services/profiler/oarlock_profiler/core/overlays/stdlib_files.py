@@ -270,6 +270,18 @@ unknown_result(
     None, "stored data that only running the script would read", "pickle.load", "pickle.loads", "joblib.load", "dill.load",
     "h5py.File", "lmdb.open", "zipfile.ZipFile", "tarfile.open", "gzip.GzipFile", "pickle.Unpickler", "cPickle.load", quiet=False,
 )  # fmt: skip
+def _is_archive(suffixes: tuple[str, ...]) -> Any:
+    def test(m: Any, path: Value) -> Value:
+        if isinstance(path, (Instance, HostObject)) and not isinstance(path, str):
+            method = m.find(path, "__fspath__")
+            path = m.call(method) if method is not MISSING else path
+        return path.lower().endswith(suffixes) if isinstance(path, str) else m.derived("whether a file is an archive", "bool")
+
+    return test
+
+
+register("zipfile.is_zipfile", Native("zipfile.is_zipfile", _is_archive((".zip",))))
+register("tarfile.is_tarfile", Native("tarfile.is_tarfile", _is_archive((".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz"))))
 register("pickle.HIGHEST_PROTOCOL", 5)
 register("yaml.YAMLError", EXCEPTIONS["ValueError"])
 register("json.JSONDecodeError", EXCEPTIONS["ValueError"])

@@ -151,7 +151,8 @@ def glob(m: Any, pattern: Value, *_args: Value, recursive: Value = False, **_kw:
     inside = bundle_path(m, _path_text(m, pattern))
     if inside is not None:
         found = [p for p in _all_files(m) if fnmatch.fnmatchcase(p, inside.replace("**/", "*"))]
-        if found:
+        fixed = inside.partition("*")[0].rpartition("/")[0]
+        if found or (fixed and list(m.sources.listdir(fixed))):
             return found
     return _absent_listing(m, pattern)
 
