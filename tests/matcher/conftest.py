@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from oarlock_matcher.adapters.decision_log import DecisionLog
 from oarlock_matcher.handlers.leading import Leading
 from oarlock_runtime import Bus, EmbeddedServer, Leadership, Service
 from oarlock_schemas import (
@@ -99,7 +100,7 @@ class Fleet:
         await self.bus.bucket("tasks", TaskRecord).change(task_id, step)
 
     async def placement(self, task_id: str, attempt: int = 1) -> TaskPlaced:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             async for message in self.bus.watch(self.bus.subjects.placed(task_id=task_id), start="all"):
                 placed, _ = read(TaskPlaced, message.data)
                 if placed.attempt == attempt:
@@ -107,7 +108,7 @@ class Fleet:
         raise AssertionError("unreachable")
 
     async def record(self, task_id: str, wanted: Callable[[TaskRecord], bool]) -> TaskRecord:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             async for change in self.bus.bucket("tasks", TaskRecord).watch(task_id):
                 if change.value is not None and wanted(change.value):
                     return change.value
@@ -118,11 +119,11 @@ class Fleet:
 
 
 @asynccontextmanager
-async def leading(bus: Bus, holder: str = "one") -> AsyncIterator[Service]:
+async def leading(bus: Bus, holder: str = "one", decisions: DecisionLog | None = None) -> AsyncIterator[Service]:
     """A matcher service that stands for election."""
     service = Service(bus, "matcher")
     leadership = Leadership(bus.bucket("leaders"), "matcher", holder, 2)
-    work = Leading(bus, service, now, tick_seconds=0.1)
+    work = Leading(bus, service, now, 0.1, decisions)
 
     async def lead() -> None:
         await leadership.run(work.reign)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from pathlib import Path
 
+from oarlock_matcher.adapters.decision_log import DecisionLog, replay_file
 from oarlock_runtime import Bus, EmbeddedServer, Service
 from oarlock_schemas import LeaseBook, TaskCancel, TaskQueued, TaskRejected, read
 
@@ -185,3 +188,25 @@ async def test_decisions_are_counted(fleet: Fleet, matcher: Service) -> None:
     assert count("oarlock_rejections_total", code="no_device_fits") == 1
     assert count("oarlock_placement_wait_seconds_count") >= 1
     assert count("oarlock_placements_total", policy="rule_based", kind="A100-SXM4-40GB") >= 1
+
+
+async def test_what_a_leader_decided_is_decided_again_bit_for_bit(
+    tmp_path: Path, nats: EmbeddedServer, fleet: Fleet
+) -> None:
+    path = tmp_path / "decisions.jsonl"
+    await fleet.add(device("GPU-a"), device("GPU-b", "RTX 3090", "n2", 24))
+    async with await Bus.connect(nats.url, token=nats.token, name="m") as own, leading(own, "m", DecisionLog(path)):
+        for number, gib in enumerate((30, 10, 300, 32)):
+            await fleet.submit(profiled(f"t{number}", gib))
+            await fleet.state(f"t{number}", "placed", "queued", "rejected")
+        await fleet.finish("t0", "ok", devices=("GPU-a",))
+        await fleet.placement("t3")
+    (reign,) = replay_file(path)
+    assert reign[1] > 8 and reign[2] == []
+    # A decision that was taken otherwise is found.
+    lines = path.read_text().splitlines()
+    digests = [json.loads(line)["effects"] for line in lines[1:]]
+    placed = next(n for n, digest in enumerate(digests) if digests.count(digest) == 1)
+    lines[placed + 1] = lines[placed + 1].replace(digests[placed], "0" * 16)
+    path.write_text("\n".join(lines) + "\n")
+    assert [mismatch.number for _, _, found in replay_file(path) for mismatch in found] == [placed]

@@ -7,6 +7,7 @@ import os
 import socket
 from datetime import UTC, datetime
 
+from oarlock_matcher.adapters.decision_log import DecisionLog
 from oarlock_matcher.handlers.leading import Leading
 from oarlock_matcher.settings import MatcherSettings
 from oarlock_runtime import Leadership, Service, Tracing, configure_logging, connect
@@ -30,7 +31,8 @@ async def main(settings: MatcherSettings) -> None:
     )
     holder = f"{socket.gethostname()}-{os.getpid()}"
     leadership = Leadership(bus.bucket("leaders"), "matcher", holder, settings.leader_ttl_seconds)
-    leading = Leading(bus, service, _now, settings.tick_seconds)
+    decisions = DecisionLog(settings.record_decisions) if settings.record_decisions else None
+    leading = Leading(bus, service, _now, settings.tick_seconds, decisions)
 
     async def lead() -> None:
         await leadership.run(leading.reign)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import Field
 
 from oarlock_runtime import RuntimeSettings
@@ -12,6 +14,6 @@ class MatcherSettings(RuntimeSettings):
 
     tick_seconds: float = Field(default=1.0, gt=0, description="How often time-outs and holds are looked at.")
     leader_ttl_seconds: float = Field(default=5.0, ge=1, description="How long stand-bys wait after a leader died.")
-    record_decisions: str | None = Field(
+    record_decisions: Path | None = Field(
         default=None, description="File that gets every decision's input as a JSON line, for `oarlock replay`."
     )

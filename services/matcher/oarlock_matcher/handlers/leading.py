@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from oarlock_matcher.adapters.decision_log import DecisionLog
 from oarlock_matcher.adapters.metrics import MatcherMetrics
 from oarlock_matcher.adapters.policy_document import policy_of
 from oarlock_matcher.core import events as ev
@@ -21,17 +22,26 @@ STOP_SECONDS = 2.0
 class Leading:
     """Builds a :class:`Reign` at each election."""
 
-    def __init__(self, bus: Bus, service: Service, now: Callable[[], str], tick_seconds: float) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        service: Service,
+        now: Callable[[], str],
+        tick_seconds: float,
+        decisions: DecisionLog | None = None,
+    ) -> None:
         self._bus = bus
         self._service = service
         self._now = now
         self._tick_seconds = tick_seconds
+        self._decisions = decisions
         self._metrics = MatcherMetrics(service.registry)
 
     async def reign(self, epoch: int) -> None:
         """Lead until cancelled, or until an effect cannot be carried out (then it raises)."""
         policy = await self._bus.bucket("policy").get("matcher")
-        reign = Reign(self._bus, self._now, policy_of(policy.value if policy else {}), epoch, self._metrics)
+        settings = policy_of(policy.value if policy else {})
+        reign = Reign(self._bus, self._now, settings, epoch, self._metrics, self._decisions)
         await reign.rebuild()
         subjects, consume = self._bus.subjects, self._service.consume
         # One at a time each: the order of a task's events is the order of its stream.

@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from oarlock_matcher.adapters import demands, fleet_kinds, telling
+from oarlock_matcher.adapters.decision_log import DecisionLog
 from oarlock_matcher.adapters.lease_books import BusBooks
 from oarlock_matcher.adapters.metrics import MatcherMetrics
 from oarlock_matcher.core import effects as fx
@@ -48,13 +49,22 @@ class Reign:
     """Use :meth:`rebuild` first, then feed it what comes."""
 
     def __init__(
-        self, bus: Bus, now: Callable[[], str], settings: PolicySettings, epoch: int, metrics: MatcherMetrics
+        self,
+        bus: Bus,
+        now: Callable[[], str],
+        settings: PolicySettings,
+        epoch: int,
+        metrics: MatcherMetrics,
+        decisions: DecisionLog | None = None,
     ) -> None:
         self._bus = bus
         self._now = now
         self._epoch = epoch
         self._metrics = metrics
         self._state = MatcherState(settings=settings)
+        self._decisions = decisions
+        if decisions is not None:
+            decisions.begin(settings)
         self._devices: dict[str, DeviceState] = {}
         self._capacities: dict[str, int] = {}
         self._books = BusBooks(bus, self._capacities, now)
@@ -77,9 +87,12 @@ class Reign:
             raise TemporaryError("this matcher's reign is ending", _AGAIN_SECONDS)
         began = time.perf_counter()
         try:
-            self._state, effects = decide(self._state, event, self._seconds())
+            now = self._seconds()
+            self._state, effects = decide(self._state, event, now)
         except (InvalidTransition, KeyError) as error:
             raise TemporaryError(str(error), _AGAIN_SECONDS) from error
+        if self._decisions is not None:
+            self._decisions.write(event, now, effects)
         self._metrics.decision_seconds.observe(time.perf_counter() - began)
         self._metrics.waiting.set(len(self._state.queue))
         try:
