@@ -1,7 +1,8 @@
 """What follows from each event."""
 
+from typing import Any
+
 import pytest
-from .fleets import A100, ASCEND_910, GIB, RTX_3090, SEED_FLEET, V100, Driver, need, node
 
 from oarlock_matcher.core.devices import NodeShare, Share
 from oarlock_matcher.core.effects import Cancelled, Preempt, Queued, Rejected, Release, Reserve
@@ -18,6 +19,8 @@ from oarlock_matcher.core.events import (
 )
 from oarlock_matcher.core.machine import InvalidTransition, why
 from oarlock_matcher.core.policy_settings import PolicySettings, Quota, Weights
+
+from .fleets import A100, ASCEND_910, GIB, RTX_3090, SEED_FLEET, V100, Driver, need, node
 
 
 def placed_ids(effects: object) -> list[str]:
@@ -50,7 +53,7 @@ def test_domestic_first_preset() -> None:
 
 def test_weights_can_be_changed_while_running() -> None:
     driver = Driver().fleet(node("r", RTX_3090, 2), node("d", ASCEND_910, 2))
-    demand = {"step_seconds": {RTX_3090.kind: 0.1, ASCEND_910.kind: 0.4}}
+    demand: dict[str, Any] = {"step_seconds": {RTX_3090.kind: 0.1, ASCEND_910.kind: 0.4}}
     assert driver.place(need("t1", **demand)).kind == RTX_3090.kind
     driver.tell(PolicyUpdated(PolicySettings(weights=Weights(domestic=9.0))))
     assert driver.place(need("t2", **demand)).kind == ASCEND_910.kind
@@ -93,7 +96,7 @@ def test_auto_takes_the_fewest_devices_that_fit() -> None:
 
 
 def test_auto_takes_more_when_the_speed_up_pays_and_nobody_waits() -> None:
-    auto = {
+    auto: dict[str, Any] = {
         "device_count": "auto",
         "device_bytes_by_count": {1: 8 * GIB, 2: 8 * GIB, 4: 8 * GIB},
         "speedup_by_count": {1: 1.0, 2: 1.9, 4: 2.0},

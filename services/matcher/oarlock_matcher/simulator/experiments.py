@@ -79,7 +79,20 @@ def fill_run(
         sums.setdefault(round(100.0 * arrived / capacity), []).append(100.0 * allocated / capacity)
         if watch is not None and number % 256 == 0:
             watch(number, len(workload))
-    return FillResult({key: sum(v) / len(v) for key, v in sums.items()}, len(workload), placed)
+    return FillResult(_without_gaps(sums), len(workload), placed)
+
+
+def _without_gaps(sums: dict[int, list[float]]) -> dict[int, float]:
+    """The mean of each percent; one that a small fleet's arrivals jumped over has what was allocated before it."""
+    filled: dict[int, float] = {}
+    last = 0.0
+    for key in range(max(sums, default=-1) + 1):
+        if key in sums:
+            filled[key] = sum(sums[key]) / len(sums[key])
+            last = sums[key][-1]
+        else:
+            filled[key] = last
+    return filled
 
 
 def arrivals_run(
