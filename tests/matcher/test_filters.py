@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from .fleets import A100, ASCEND_910, GIB, RTX_3090, SEED_FLEET, V100, Driver, need, node
 
 from oarlock_matcher.core.devices import Health
 from oarlock_matcher.core.events import DeviceChanged, DeviceLost, NodeDrained
 from oarlock_matcher.core.machine import why
+
+from .fleets import A100, ASCEND_910, GIB, RTX_3090, SEED_FLEET, V100, Driver, need, node
 
 
 def codes(effect: object) -> set[str]:
@@ -105,7 +106,7 @@ def test_sharing_is_by_bytes_and_compute() -> None:
 def test_exclusive_means_exclusive_in_both_directions() -> None:
     driver = Driver().fleet(node("v", V100, 1))
     driver.place(need("alone", 2, compute_milli=100, exclusive=True))
-    assert "guest" == driver.queue(need("guest", 2, compute_milli=100)).task_id
+    assert driver.queue(need("guest", 2, compute_milli=100)).task_id == "guest"
     driver.finish("alone")
     assert "guest" in driver.state.tasks and driver.state.tasks["guest"].shares
     assert codes(driver.queue(need("again", 2, compute_milli=100, exclusive=True))) == {"busy"}
