@@ -55,9 +55,8 @@ class LayerInstance(Instance):
 
     def own_buffers(self) -> Iterator[tuple[str, Tensor]]:
         """Buffers of this layer alone, by name."""
-        for name in self.buffer_names:
-            value = self.attrs.get(name)
-            if isinstance(value, Tensor):
+        for name, value in self.attrs.items():
+            if isinstance(value, Tensor) and (name in self.buffer_names or value.is_buffer):
                 yield name, value
 
     def children(self) -> Iterator[tuple[str, LayerInstance]]:

@@ -50,7 +50,7 @@ class Tensor(HostObject):
     """
 
     __slots__ = (
-        "attrs", "cleared", "device", "dtype", "engine", "grad", "is_parameter", "is_view", "name", "node",
+        "attrs", "cleared", "device", "dtype", "engine", "grad", "is_buffer", "is_parameter", "is_view", "name", "node",
         "output_index", "requires_grad", "shape", "storage", "strides", "value", "why",
     )  # fmt: skip
 
@@ -82,6 +82,7 @@ class Tensor(HostObject):
         self.cleared = False
         self.is_parameter = False
         self.is_view = False
+        self.is_buffer = False
         self.name: str | None = None
         self.strides: tuple[int, ...] | None = None
         self.attrs: dict[str, Value] | None = None

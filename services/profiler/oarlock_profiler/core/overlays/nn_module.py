@@ -304,7 +304,7 @@ def state_dict(context: Context, self: LayerInstance, *args: Value, **kwargs: Va
     found: dict[Value, Value] = dict(self.named_parameters(remove_duplicate=False))
     for path, module in self.named_modules():
         for name, buffer in module.own_buffers():
-            if module.buffer_names[name]:
+            if module.buffer_names.get(name, True):
                 found[f"{path}.{name}" if path else name] = buffer
     return found
 

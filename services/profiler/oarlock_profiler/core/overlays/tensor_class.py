@@ -626,6 +626,18 @@ def make_parameter(
     return made
 
 
+def make_buffer(context: Context, data: Value = None, **kwargs: Value) -> Value:
+    """``nn.Buffer(data)``: a tensor that a layer keeps as a buffer."""
+    del kwargs
+    if not isinstance(data, Tensor):
+        return data
+    made = _detached(data)
+    made.is_buffer, made.is_view = True, data.is_view
+    if made.storage is not None and made.storage.kind == "activation":
+        made.storage.retag("buffer")
+    return made
+
+
 TENSOR = {framework: native_class(f"{framework}.Tensor", __new__=_construct) for framework in BOTH}
 PARAMETER = {
     "torch": native_class("torch.nn.Parameter", bases=(TENSOR["torch"],), __new__=make_parameter),
@@ -633,7 +645,9 @@ PARAMETER = {
 }
 for _framework in BOTH:
     register(f"{_framework}.Tensor", TENSOR[_framework])
-for _name in ("torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Buffer"):
+for _name in ("torch.nn.Buffer", "torch.nn.parameter.Buffer"):
+    register(_name, Native(_name, make_buffer))
+for _name in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
     register(_name, PARAMETER["torch"])
 for _name in (
     "paddle.nn.Parameter",
