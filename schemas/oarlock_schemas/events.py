@@ -126,7 +126,7 @@ class TaskLaunched(Message):
     at: str
 
 
-Outcome = Literal["ok", "error", "oom", "cancelled", "timeout", "lost", "refused"]
+Outcome = Literal["ok", "error", "oom", "cancelled", "timeout", "lost", "refused", "preempted"]
 
 
 class TaskFinished(Message):
@@ -151,6 +151,9 @@ class TaskCancel(Message):
     task_id: Token
     by: Token = "anonymous"
     reason: str | None = Field(None, max_length=1024)
+    preempt_attempt: int | None = Field(
+        None, ge=1, description="End only this attempt, to make room; the task is placed again."
+    )
 
 
 class Measured(Message):

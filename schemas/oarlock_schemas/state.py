@@ -111,6 +111,8 @@ def after_run(task: TaskSubmitted, outcome: Outcome, attempt: int) -> State:
             return "cancelled"
         case "oom":
             again = task.resource_policy.allow_retry_on_oom and attempt < MAX_OOM_ATTEMPTS
+        case "preempted":
+            again = True
         case "refused":
             again = attempt < MAX_REFUSALS
         case "error" | "lost":

@@ -81,6 +81,9 @@ class Fleet:
         await self.move(task_id, "running")
         if outcome == "ok":
             await self.move(task_id, "succeeded")
+        await self.end(task_id, outcome, attempt, devices)
+
+    async def end(self, task_id: str, outcome: str, attempt: int = 1, devices: tuple[str, ...] = ()) -> None:
         event = TaskFinished.model_validate(
             {
                 "task_id": task_id,

@@ -18,6 +18,14 @@ async def book(bus: Bus, uid: str) -> list[str]:
     return [] if entry is None else [lease.task_id for lease in entry.value.leases]
 
 
+async def freed(bus: Bus, uid: str) -> None:
+    """Wait until nobody holds the device."""
+    async with asyncio.timeout(60):
+        async for change in bus.bucket("leases", LeaseBook).watch(uid):
+            if change.value is not None and not change.value.leases:
+                return
+
+
 async def test_a_task_is_placed_booked_and_recorded(bus: Bus, fleet: Fleet, matcher: Service) -> None:
     await fleet.add(device("GPU-a"), device("GPU-b", "RTX 3090", "n2", 24))
     await fleet.submit(profiled("t1", 30))
@@ -31,7 +39,7 @@ async def test_a_task_is_placed_booked_and_recorded(bus: Bus, fleet: Fleet, matc
     assert record.device_kind == "A100-SXM4-40GB"
     await fleet.finish("t1", "ok", devices=("GPU-a",))
     await fleet.state("t1", "succeeded")
-    assert await book(bus, "GPU-a") == []
+    await freed(bus, "GPU-a")
 
 
 async def test_a_task_that_fits_nowhere_is_rejected_with_the_size_it_needs(
@@ -70,7 +78,7 @@ async def test_out_of_memory_is_tried_again_on_a_larger_device(bus: Bus, fleet: 
     await fleet.finish("t", "oom", devices=("GPU-s",))
     again = await fleet.placement("t", attempt=2)
     assert again.devices[0].uid == "GPU-l"
-    assert await book(bus, "GPU-s") == []
+    await freed(bus, "GPU-s")
 
 
 async def test_a_failed_run_is_tried_again_as_often_as_its_retries_allow(fleet: Fleet, matcher: Service) -> None:
@@ -92,8 +100,7 @@ async def test_a_waiting_task_is_cancelled(bus: Bus, fleet: Fleet, matcher: Serv
     await bus.publish(bus.subjects.cancel("second"), TaskCancel(task_id="second"))
     await fleet.state("second", "cancelled")
     await fleet.finish("first", "ok", devices=("GPU-a",))
-    await fleet.state("first", "succeeded")
-    assert await book(bus, "GPU-a") == []
+    await freed(bus, "GPU-a")
 
 
 async def test_a_wait_ends_at_its_timeout(fleet: Fleet, matcher: Service) -> None:
@@ -210,3 +217,23 @@ async def test_what_a_leader_decided_is_decided_again_bit_for_bit(
     lines[placed + 1] = lines[placed + 1].replace(digests[placed], "0" * 16)
     path.write_text("\n".join(lines) + "\n")
     assert [mismatch.number for _, _, found in replay_file(path) for mismatch in found] == [placed]
+
+
+async def test_a_lower_priority_gives_way_and_is_placed_again(bus: Bus, fleet: Fleet, nats: EmbeddedServer) -> None:
+    await bus.bucket("policy").put("matcher", {"preemption": True, "hold_after_seconds": 0.0})
+    await fleet.add(device("GPU-a"))
+    async with await Bus.connect(nats.url, token=nats.token, name="m") as own, leading(own):
+        await fleet.submit(profiled("low", 30, priority=10))
+        await fleet.placement("low")
+        await fleet.move("low", "running")
+        await fleet.submit(profiled("high", 30, priority=90))
+        async with asyncio.timeout(60):
+            async for message in bus.watch(bus.subjects.cancel("low"), start="all"):
+                asked, _ = read(TaskCancel, message.data)
+                break
+        assert asked.preempt_attempt == 1
+        await fleet.end("low", "preempted", devices=("GPU-a",))
+        assert (await fleet.placement("high")).devices[0].uid == "GPU-a"
+        assert (await fleet.state("low", "queued")).attempt == 2
+        await fleet.finish("high", "ok", devices=("GPU-a",))
+        assert (await fleet.placement("low", attempt=2)).devices[0].uid == "GPU-a"

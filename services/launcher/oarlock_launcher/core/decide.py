@@ -122,6 +122,9 @@ def _end(state: SiteState, key: Key, understood: Understood, *, discard: bool = 
 
 
 def _cancel(state: SiteState, event: on.Cancel, now: float) -> Decision:
+    if event.preempt_attempt is not None:
+        run = state.runs.get((event.task_id, event.preempt_attempt))
+        return (state, []) if run is None else _ask_to_stop(state, run, "preempted", event.reason or "preempted")
     note = f"cancelled by {event.by}" + (f": {event.reason}" if event.reason else "")
     state = _with_cancelled(state, event.task_id, now)
     effects: list[Effect] = [do.RememberCancel(event.task_id)]

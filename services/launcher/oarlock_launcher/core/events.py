@@ -53,11 +53,12 @@ class Exited:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Somebody wants the task stopped."""
+    """Somebody wants the task stopped; with ``preempt_attempt``, only that run of it, to make room for another task."""
 
     task_id: str
     by: str
     reason: str | None = None
+    preempt_attempt: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

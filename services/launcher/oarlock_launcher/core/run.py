@@ -14,7 +14,7 @@ Phase = Literal["accepted", "running", "stopping", "ended", "reported"]
 """``accepted``: recorded, not known to have started. ``stopping``: an end was asked for. ``ended``: the outcome is
 known and not yet told. ``reported``: told; kept so that a redelivered placement starts nothing."""
 
-StopReason = Literal["cancelled", "timeout", "lost"]
+StopReason = Literal["cancelled", "preempted", "timeout", "lost"]
 
 ACTIVE: frozenset[str] = frozenset({"accepted", "running", "stopping"})
 

@@ -34,6 +34,7 @@ class CancelRequest(BaseModel):
     task_id: str | None = None
     by: str = "anonymous"
     reason: str | None = None
+    preempt_attempt: int | None = None
 
 
 class Handlers:
@@ -95,7 +96,7 @@ class Handlers:
             raise PermanentError(str(error)) from error
         reason = None if message.reason is None else message.reason[:1024]
         await self._ready()
-        self._site.happened(on.Cancel(task_id, message.by[:128], reason))
+        self._site.happened(on.Cancel(task_id, message.by[:128], reason, message.preempt_attempt))
 
     async def _ready(self) -> None:
         """Take nothing before what an earlier launcher left is taken over: it may be the very same run.

@@ -42,7 +42,7 @@ from oarlock_schemas import (
 log = get_logger("matcher")
 
 _AGAIN_SECONDS = 0.5
-_OUTCOMES = {"ok": "succeeded", "oom": "oom", "cancelled": "cancelled", "lost": "lost"}
+_OUTCOMES = {"ok": "succeeded", "oom": "oom", "cancelled": "cancelled", "lost": "lost", "preempted": "preempted"}
 
 
 class Reign:
@@ -125,7 +125,12 @@ class Reign:
             case fx.Release():
                 await self._books.release(effect.task_id, effect.attempt, effect.shares)
             case fx.Preempt():
-                body = TaskCancel(task_id=effect.task_id, by="matcher", reason=f"preempted: {effect.reason}"[:1000])
+                body = TaskCancel(
+                    task_id=effect.task_id,
+                    by="matcher",
+                    reason=f"preempted: {effect.reason}"[:1000],
+                    preempt_attempt=effect.attempt,
+                )
                 await self._bus.publish(
                     self._bus.subjects.cancel(effect.task_id), body, msg_id=f"{effect.task_id}:preempt:{effect.attempt}"
                 )
@@ -235,6 +240,8 @@ class Reign:
     async def cancel(self, event: TaskCancel, context: Context) -> None:
         """Somebody no longer wants a task; a run's own end is the launcher's to bring about."""
         del context
+        if event.preempt_attempt is not None:
+            return
         async with self._one_at_a_time:
             known = event.task_id in self._state.tasks
             await self._feed(ev.TaskCancelled(event.task_id))
