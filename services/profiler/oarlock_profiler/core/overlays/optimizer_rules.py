@@ -26,6 +26,7 @@ class Rule:
     ``foreach`` counts full sets of temporaries alive at a foreach step's peak, ``single`` those of the parameter being
     updated otherwise; ``decay`` says that weight decay copies the gradient first. ``eager``: state is made by the
     constructor.
+    ``drops_decay``: a foreach step drops those copies before it makes its other temporaries.
     ``factored``: second moments are kept as row and column sums of the last two dimensions.
     """
 
@@ -41,24 +42,25 @@ class Rule:
     float32_states: bool = False
     history: bool = False
     fused_only: bool = False
+    drops_decay: bool = False
 
 
 TORCH = {
     rule.name: rule
     for rule in (
         Rule("SGD", decay=True),
-        Rule("Adam", ("exp_avg", "exp_avg_sq"), foreach=1, single=2, decay=True),
+        Rule("Adam", ("exp_avg", "exp_avg_sq"), foreach=1, single=2, decay=True, drops_decay=True),
         Rule("AdamW", ("exp_avg", "exp_avg_sq"), foreach=1, single=2),
         Rule("NAdam", ("exp_avg", "exp_avg_sq"), foreach=1, single=2, decay=True),
-        Rule("RAdam", ("exp_avg", "exp_avg_sq"), foreach=1, single=2, decay=True),
-        Rule("Adamax", ("exp_avg", "exp_inf"), foreach=1, single=2, decay=True),
-        Rule("Adagrad", ("sum",), foreach=2, single=1, decay=True, eager=True),
+        Rule("RAdam", ("exp_avg", "exp_avg_sq"), foreach=1, single=5, decay=True, drops_decay=True),
+        Rule("Adamax", ("exp_avg", "exp_inf"), foreach=1, single=1, decay=True, drops_decay=True),
+        Rule("Adagrad", ("sum",), foreach=2, single=1, decay=True, drops_decay=True, eager=True),
         Rule("Adadelta", ("square_avg", "acc_delta"), foreach=2, single=2, decay=True),
-        Rule("RMSprop", ("square_avg",), foreach=1, single=2, decay=True),
-        Rule("Rprop", ("prev", "step_size"), foreach=2, single=2),
-        Rule("ASGD", ("ax",), foreach=1, single=1, decay=True),
+        Rule("RMSprop", ("square_avg",), foreach=1, single=1, decay=True),
+        Rule("Rprop", ("prev", "step_size"), foreach=2, single=3),
+        Rule("ASGD", ("ax",), foreach=1, decay=True, drops_decay=True),
         Rule("SparseAdam", ("exp_avg", "exp_avg_sq"), single=2),
-        Rule("Adafactor", factored=True, foreach=0, single=2),
+        Rule("Adafactor", factored=True, single=1),
         Rule("Muon", ("momentum_buffer",), single=2),
         Rule("LBFGS", history=True),
     )
@@ -76,9 +78,14 @@ PADDLE = {
         Rule("Adagrad", ("moment",), decay=True, float32_states=True),
         Rule("Adadelta", ("_avg_squared_grad", "_avg_squared_update"), decay=True, float32_states=True),
         Rule("RMSProp", ("momentum", "mean_square", "mean_grad"), decay=True, float32_states=True),
-        Rule("Lamb", ("moment1", "moment2"), scalars=2, single=2, float32_states=True),
-        Rule("NAdam", ("moment1", "moment2"), scalars=3, decay=True, float32_states=True),
-        Rule("RAdam", ("moment1", "moment2"), scalars=3, decay=True, float32_states=True),
+        Rule("Lamb", ("moment1", "moment2"), scalars=2, single=1, float32_states=True),
+        Rule(
+            "NAdam",
+            ("momentum_decay_pow", "beta2_pow", "mu_product", "moment1", "moment2"),
+            decay=True,
+            float32_states=True,
+        ),
+        Rule("RAdam", ("beta1_pow", "beta2_pow", "rho", "moment1", "moment2"), decay=True, float32_states=True),
         Rule("ASGD", ("d", "y"), scalars=1, decay=True, float32_states=True),
         Rule("Rprop", ("prev", "learning_rate"), float32_states=True),
         Rule("LBFGS", history=True),

@@ -404,6 +404,8 @@ def _torch_update(context: Context, self: OptimizerInstance, live: list[Tensor])
         return
     if _uses_foreach(self, live):
         copies = [engine.allocate(p.nbytes, "temporary", p.device, "foreach_add") for p in decayed]
+        if rule.drops_decay:
+            copies.clear()
         sets = [
             [engine.allocate(p.nbytes, "temporary", p.device, f"foreach_{rule.name}") for p in live]
             for _ in range(rule.foreach)
@@ -437,6 +439,11 @@ def _decayed(self: OptimizerInstance, live: list[Tensor]) -> list[Tensor]:
     return [p for p in live if id(p) in wanted]
 
 
+def _clips_in_place(clip: Value) -> bool:
+    """Clipping by the global norm scales gradients in place; by each one's norm or by value makes new ones."""
+    return isinstance(clip, Instance) and clip.cls.name == "ClipGradByGlobalNorm"
+
+
 def _paddle_update(context: Context, self: OptimizerInstance, live: list[Tensor]) -> None:
     """Clip and regularise into new gradients that live until the step ends, then update in place."""
     engine, rule = context.engine, self.rule
@@ -447,7 +454,7 @@ def _paddle_update(context: Context, self: OptimizerInstance, live: list[Tensor]
         del held
         return
     clipped: list[Storage] = []
-    if self.grad_clip is not None:
+    if self.grad_clip is not None and not _clips_in_place(self.grad_clip):
         clipped = [engine.allocate(p.nbytes, "temporary", p.device, "clip") for p in live]
         _record(context, self, "clip", live)
     if self.regularised:
