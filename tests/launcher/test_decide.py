@@ -77,6 +77,15 @@ def test_cancel_while_it_is_being_started() -> None:
     assert held.runs["t", 1].outcome == "cancelled" and "TellFinished" in effects
 
 
+def test_preemption_ends_one_attempt_and_leaves_the_next_alone() -> None:
+    state, _ = after(on.Placed(run()), started())
+    assert after(on.Cancel("t", "matcher", "for another", preempt_attempt=2), state=state)[1] == []
+    state, effects = after(on.Cancel("t", "matcher", "for another", preempt_attempt=1), state=state)
+    assert effects == ["Save", "Stop"]
+    state, _ = after(on.Exited(("t", 1), Ending(exit_code=0)), state=state)
+    assert (state.runs["t", 1].outcome, state.cancelled) == ("preempted", {})
+
+
 def test_time_limit_and_forgetting() -> None:
     state, _ = after(on.Placed(run(timeout_seconds=5.0)), started(), now=100.0)
     assert after(on.Tick(), state=state, now=104.9)[1] == []
