@@ -22,6 +22,14 @@ from oarlock_profiler.core.interpreter.values import (
     Unknown,
     Value,
 )
+from oarlock_profiler.core.overlays import (  # noqa: F401 - old names below point at their entries
+    creation,
+    elementwise,
+    indexing,
+    linear_algebra,
+    reductions,
+    shaping,
+)
 from oarlock_profiler.core.overlays.calling import dtype_name
 from oarlock_profiler.core.overlays.devices import Device
 from oarlock_profiler.core.overlays.registry import get, native_class, register
@@ -262,8 +270,9 @@ give(
     """,
 )
 give(
+    "NVIDIA GPU",
     """
-    NVIDIA GPU torch.cuda.get_device_name paddle.device.cuda.get_device_name
+    torch.cuda.get_device_name paddle.device.cuda.get_device_name
     """,
 )
 give(
@@ -298,20 +307,23 @@ give(
     """,
 )
 give(
+    "12.4",
     """
-    12.4 paddle.version.cuda paddle.version.cudnn paddle.inference.get_version torch.__config__.show
+    paddle.version.cuda paddle.version.cudnn paddle.inference.get_version torch.__config__.show
     torch.__config__.parallel_info paddle.version.full_version_
     """,
 )
 give(
+    "0.0.0",
     """
-    0.0.0 paddle.inference.get_trt_runtime_version torch.cuda.memory_summary
+    paddle.inference.get_trt_runtime_version torch.cuda.memory_summary
     torch.utils.collect_env.get_pretty_env_info paddle.device.cuda.memory_summary
     """,
 )
 give(
+    "~/.cache",
     """
-    ~/.cache torch.hub.get_dir torch.hub._get_torch_home paddle.utils.download.get_weights_path_from_url
+    torch.hub.get_dir torch.hub._get_torch_home paddle.utils.download.get_weights_path_from_url
     paddle.utils.download.get_path_from_url paddle.dataset.common.download
     """,
 )
@@ -322,8 +334,9 @@ give(
     """,
 )
 unknown(
+    "dict",
     """
-    dict torch.cuda.memory_stats torch.hub.load_state_dict_from_url torch.utils.model_zoo.load_url
+    torch.cuda.memory_stats torch.hub.load_state_dict_from_url torch.utils.model_zoo.load_url
     paddle.static.load_program_state torch.cuda.memory_snapshot torch.load paddle.load paddle.framework.load
     torch.hub.get_file_
     """,
