@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -441,7 +442,9 @@ def _source(m: Any, code: Value, mode: str) -> ast.AST | Unknown:
         return m.unknown("evaluating what is not source text")  # type: ignore[no-any-return]
     source = code if isinstance(code, str) else code.decode("utf-8", "replace")
     try:
-        return ast.parse(source.strip() if mode == "eval" else source, mode=mode)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source.strip() if mode == "eval" else source, mode=mode)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return m.fail("SyntaxError", str(error)[:200])  # type: ignore[no-any-return]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -129,6 +130,7 @@ class HostIterator(HostObject):
 
 
 _END = object()
+_CHANGING = (set, collections.deque, type({}.keys()), type({}.values()), type({}.items()))
 
 
 def next_item(m: Any, iterator: Value, default: Value) -> Value:
@@ -171,8 +173,11 @@ def next_item(m: Any, iterator: Value, default: Value) -> Value:
 def iteration(m: Machine, value: Value) -> Iteration:
     """How a ``for`` loop runs over ``value``."""
     kind = type(value)
-    if kind in (list, tuple, range, str, set, frozenset, bytes):
+    if kind in (list, tuple, range, str, frozenset, bytes):
         return Iteration(value)
+    if kind in _CHANGING:
+        # the host's iterators of these refuse to go on when the body changes them
+        return Iteration(list(value))
     if isinstance(value, HostObject):
         found = value.py_iterate(m)
         if found is not None:
