@@ -84,9 +84,18 @@ def _summary(context: Context, self: Distribution, *args: Value) -> Value:
 
 
 METHODS = {
-    "__init__": _init, "sample": _sample, "rsample": _rsample, "log_prob": _log_prob, "prob": _log_prob, "entropy": _summary,
-    "probs": _log_prob, "cdf": _log_prob, "icdf": _log_prob, "kl_divergence": _summary, "expand": lambda context, self, *args: self,
-}  # fmt: skip
+    "__init__": _init,
+    "sample": _sample,
+    "rsample": _rsample,
+    "log_prob": _log_prob,
+    "prob": _log_prob,
+    "entropy": _summary,
+    "probs": _log_prob,
+    "cdf": _log_prob,
+    "icdf": _log_prob,
+    "kl_divergence": _summary,
+    "expand": lambda context, self, *args: self,
+}
 
 
 def _class(name: str) -> Class:

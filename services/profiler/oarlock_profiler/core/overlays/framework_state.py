@@ -436,7 +436,8 @@ transparent(
     """
     torch.library.custom_op torch.library.register_fake torch.library.register_autograd torch.library.impl
     torch.library.triton_op torch.library.register_kernel torch.library.impl_abstract
-    torch._dynamo.assume_constant_result torch.compile torch.jit.script torch.jit.trace torch.jit.ignore torch.jit.unused torch.jit.export
+    torch._dynamo.assume_constant_result torch.compile torch.jit.script torch.jit.trace torch.jit.ignore
+    torch.jit.unused torch.jit.export
     torch.jit.interface torch.jit.freeze torch.jit.optimize_for_inference torch.jit.script_if_tracing
     torch.compiler.disable torch.compiler.allow_in_graph torch._dynamo.disable torch._dynamo.optimize
     torch._dynamo.allow_in_graph torch.fx.wrap torch.no_grad_ torch.jit._overload_method torch.jit.Final

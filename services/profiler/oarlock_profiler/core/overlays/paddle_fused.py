@@ -73,9 +73,17 @@ def _fused_encoder_init(
     **kwargs: Value,
 ) -> None:
     self.attrs["inner"] = build(
-        context, "paddle.nn.TransformerEncoderLayer", d_model, nhead, dim_feedforward, dropout_rate, activation, attn_dropout_rate,
-        act_dropout_rate, normalize_before,
-    )  # fmt: skip
+        context,
+        "paddle.nn.TransformerEncoderLayer",
+        d_model,
+        nhead,
+        dim_feedforward,
+        dropout_rate,
+        activation,
+        attn_dropout_rate,
+        act_dropout_rate,
+        normalize_before,
+    )
 
 
 def _fused_encoder(
