@@ -9,38 +9,37 @@ import gc
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 
 class Paddle:
     """Peaks from PaddlePaddle's own statistics of its CPU allocator."""
 
-    def __init__(self):
-        import paddle  # noqa: PLC0415 - one of the two is there
+    def __init__(self) -> None:
+        import paddle  # type: ignore[import-not-found]  # noqa: PLC0415
 
         self.core = paddle.base.core
-        self.optimizer = paddle.optimizer.Optimizer
-        self.classes = [paddle.optimizer.Optimizer, *paddle.optimizer.Optimizer.__subclasses__()]
 
-    def current(self):
-        return self.core.host_memory_stat_current_value("Allocated", 0)
+    def current(self) -> int:
+        return int(self.core.host_memory_stat_current_value("Allocated", 0))
 
-    def reset(self):
+    def reset(self) -> None:
         self.core.host_memory_stat_reset_peak_value("Allocated", 0)
 
-    def run(self, text):
-        import paddle  # noqa: PLC0415 - one of the two is there
+    def run(self, text: str) -> list[int]:
+        import paddle  # noqa: PLC0415
 
-        base, peaks = self.current(), []
+        base, peaks = self.current(), list[int]()
         self.reset()
-        originals = {}
+        originals: dict[Any, Any] = {}
 
-        def wrap(cls):
+        def wrap(cls: Any) -> None:
             original = cls.__dict__.get("step")
             if original is None:
                 return
             originals[cls] = original
 
-            def step(optimizer, *args, **kwargs):
+            def step(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
                 result = original(optimizer, *args, **kwargs)
                 peaks.append(self.core.host_memory_stat_peak_value("Allocated", 0) - base)
                 self.reset()
@@ -62,19 +61,23 @@ class Paddle:
 class Torch:
     """Peaks from the allocation events of PyTorch's profiler."""
 
-    def run(self, text):
-        import torch  # noqa: PLC0415 - one of the two is there
-        from torch.profiler import ProfilerActivity, profile, record_function  # noqa: PLC0415
+    def run(self, text: str) -> list[int]:
+        import torch  # type: ignore[import-not-found]  # noqa: PLC0415
+        from torch.profiler import (  # type: ignore[import-not-found]  # noqa: PLC0415
+            ProfilerActivity,
+            profile,
+            record_function,
+        )
 
-        original = {}
+        original: dict[Any, Any] = {}
 
-        def wrap(cls):
+        def wrap(cls: Any) -> None:
             step = cls.__dict__.get("step")
             if step is None:
                 return
             original[cls] = step
 
-            def marked(optimizer, *args, **kwargs):
+            def marked(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
                 result = step(optimizer, *args, **kwargs)
                 with record_function("oracle-step"):
                     pass
@@ -95,7 +98,7 @@ class Torch:
             for event in prof.profiler.kineto_results.events()
             if event.name() in {"[memory]", "oracle-step"}
         )
-        peaks, now, high = [], 0, 0
+        peaks, now, high = list[int](), 0, 0
         for _, name, nbytes in events:
             if name == "oracle-step":
                 peaks.append(high)
@@ -107,10 +110,10 @@ class Torch:
         return peaks
 
 
-def main():
+def main() -> None:
     framework, scripts, out = sys.argv[1:]
-    runner = Paddle() if framework == "paddle" else Torch()
-    results = {}
+    runner: Any = Paddle() if framework == "paddle" else Torch()
+    results: dict[str, Any] = {}
     for name, text in json.loads(Path(scripts).read_text()).items():
         try:
             peaks = runner.run(text)

@@ -1,0 +1,129 @@
+"""Peaks of one device from a trace."""
+
+from __future__ import annotations
+
+from tests.profiler.memory.hand_traces import A100, RTX_3090, WIDTH, linear_trace
+
+from oarlock_profiler.core.engine.trace import Op, Trace
+from oarlock_profiler.core.memory.allocator import PlainAllocator
+from oarlock_profiler.core.memory.caching import CachingAllocator
+from oarlock_profiler.core.memory.convolution import backward_of
+from oarlock_profiler.core.memory.libraries import CUBLAS_WORKSPACE_BYTES, Libraries
+from oarlock_profiler.core.memory.peaks import Stack, peaks_of, runs_within
+from oarlock_profiler.core.memory.replay import devices_of, replay
+from oarlock_profiler.core.memory.whatif import with_batch, with_sizes
+
+MIB = 1 << 20
+WEIGHT = 4 * WIDTH * WIDTH
+
+
+def test_first_step_and_steady_state_are_told_apart() -> None:
+    usage = replay(linear_trace(batch=256), "gpu:0", PlainAllocator())
+    rows = 4 * 256 * WIDTH
+    # The first step has no optimiser state in its backward pass; in the second the old gradient is gone by then.
+    assert usage.first_step_tensor_bytes == max(2 * WEIGHT + 2 * rows, 4 * WEIGHT + rows)
+    assert usage.steady_tensor_bytes == 4 * WEIGHT + 2 * rows
+    assert usage.tensor_bytes == usage.steady_tensor_bytes
+    assert usage.parts_bytes == {
+        "weights": WEIGHT,
+        "gradients": WEIGHT,
+        "optimizer": 2 * WEIGHT,
+        "activations": rows,
+        "inputs": rows,
+    }
+    assert (usage.peak_phase, usage.peak_op) == ("backward", "linear_backward")
+
+
+def test_the_largest_holders_name_their_lines() -> None:
+    usage = replay(linear_trace(batch=4096), "gpu:0", PlainAllocator(), top=2)
+    assert [holder.nbytes for holder in usage.largest] == [4 * 4096 * WIDTH] * 2
+    assert usage.largest[0].where is not None
+    assert usage.largest[0].where.line == 7
+
+
+def test_each_thread_keeps_its_cublas_workspace() -> None:
+    usage = replay(linear_trace(batch=64), "gpu:0", CachingAllocator(), libraries=Libraries("pytorch", 80))
+    assert usage.parts_bytes["workspace"] == 2 * CUBLAS_WORKSPACE_BYTES
+    assert (
+        "workspace"
+        not in replay(
+            linear_trace(batch=64), "gpu:0", CachingAllocator(), libraries=Libraries("paddlepaddle", 80)
+        ).parts_bytes
+    )
+
+
+def test_a_script_without_an_accelerator_is_sized_in_main_memory() -> None:
+    peaks = peaks_of(linear_trace(batch=64, device="cpu"), "pytorch", RTX_3090)
+    assert peaks is not None
+    assert peaks.on_host
+    assert peaks.device.value == peaks.reserved.value + peaks.context.bytes.value
+
+
+def test_the_three_peaks_grow_and_lie_in_their_intervals() -> None:
+    peaks = peaks_of(linear_trace(batch=512), "pytorch", RTX_3090)
+    assert peaks is not None
+    assert peaks.allocated.value <= peaks.reserved.value < peaks.device.value
+    for interval in (peaks.allocated, peaks.reserved, peaks.device):
+        assert interval.low <= interval.value <= interval.high
+
+
+def test_an_unknown_kind_gets_a_wide_context_and_says_so() -> None:
+    known = peaks_of(linear_trace(batch=8), "pytorch", RTX_3090)
+    unknown = peaks_of(linear_trace(batch=8), "pytorch", None)
+    assert known is not None
+    assert unknown is not None
+    assert not known.context.assumed
+    assert unknown.context.assumed
+    width = unknown.context.bytes.high - unknown.context.bytes.low
+    assert width > known.context.bytes.high - known.context.bytes.low
+
+
+def test_paddle_may_take_most_of_the_device_at_once() -> None:
+    flags = {"FLAGS_allocator_strategy": "naive_best_fit", "FLAGS_fraction_of_gpu_memory_to_use": "0.5"}
+    peaks = peaks_of(linear_trace(batch=8), "paddlepaddle", RTX_3090, stack=Stack(environment=flags))
+    assert peaks is not None
+    assert peaks.reserved.value == RTX_3090.capacity_bytes // 2
+
+
+def test_devices_are_listed_by_what_they_were_asked_for() -> None:
+    trace = linear_trace(batch=8)
+    held = trace.allocate(10, "other", device="cpu", op="x", where=None)
+    assert list(devices_of(trace)) == ["gpu:0", "cpu"]
+    del held
+
+
+def test_an_empty_trace_has_no_peaks() -> None:
+    assert peaks_of(Trace(), "pytorch", RTX_3090) is None
+
+
+def test_another_batch_scales_samples_and_leaves_parameters() -> None:
+    half = replay(with_batch(linear_trace(batch=512), 0.5), "gpu:0", PlainAllocator())
+    read_anew = replay(linear_trace(batch=256), "gpu:0", PlainAllocator())
+    assert half.tensor_bytes == read_anew.tensor_bytes
+
+
+def test_sharded_states_shrink_by_their_share() -> None:
+    full = replay(linear_trace(batch=64), "gpu:0", PlainAllocator()).parts_bytes
+    sharded = with_sizes(linear_trace(batch=64), {"parameter": 0.25, "gradient": 0.25, "optimizer": 0.25})
+    parts = replay(sharded, "gpu:0", PlainAllocator()).parts_bytes
+    assert parts["optimizer"] == full["optimizer"] // 4
+
+
+def test_it_runs_within_a_device_that_holds_the_tensors() -> None:
+    trace = linear_trace(batch=4096, layers=8)
+    assert runs_within(trace, "pytorch", A100)
+    tiny = RTX_3090.__class__("tiny", "nvidia", 400 * MIB, arch="sm_86")
+    assert not runs_within(trace, "pytorch", tiny)
+
+
+def test_scratch_of_a_convolution_is_its_padded_copies_twice_over() -> None:
+    samples, channels, size = 38, 89, 32
+    tensor = 4 * samples * channels * size * size
+    weight = 4 * channels * channels * 9
+    flops = 4 * (tensor // 4) * channels * 9
+    op = Op("conv2d_backward", "conv2d_grad", "float32", "backward", flops, 3 * tensor + 2 * weight, 0, "", None, True)
+    found = backward_of(op, [tensor, weight])
+    assert found is not None
+    assert (found.in_channels, found.out_channels) == (89, 89)
+    assert found.scratch_bytes == 2 * 2 * tensor // 89 * 96 + weight
+    assert Libraries("pytorch", 70).scratch_bytes(op, [tensor, weight]) == 0  # float32 has no tensor cores there
