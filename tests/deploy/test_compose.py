@@ -122,6 +122,24 @@ def test_prometheus_asks_every_service_on_the_port_of_the_image() -> None:
     assert f"OARLOCK_HTTP_PORT={lookup['port']}" in (DEPLOY / "Dockerfile").read_text()
 
 
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_service_that_keeps_files_has_a_place_for_them(service: str) -> None:
+    keeps = "data_dir" in settings_class(service).model_fields
+    targets = [mount.split(":")[1] for mount in COMPOSE["services"][service].get("volumes", [])]
+    # The image's own /data is read-only there, and would be lost.
+    assert ("/data" in targets) == keeps
+
+
+def test_launcher_and_telemetry_mean_the_same_machine() -> None:
+    launcher, telemetry = (COMPOSE["services"][name] for name in ("launcher", "telemetry"))
+    assert launcher["environment"].keys() & {"OARLOCK_SITE", "OARLOCK_NODE"} == {"OARLOCK_SITE", "OARLOCK_NODE"}
+    for name in ("OARLOCK_SITE", "OARLOCK_NODE", "OARLOCK_RUNTIME"):
+        assert launcher["environment"][name] == telemetry["environment"][name]
+    # A device without an id of its own is named after host name and machine id (oarlock_accelerators.machine).
+    assert filled(launcher["hostname"]) == filled(telemetry["hostname"])
+    assert all("/etc/machine-id:/etc/machine-id:ro" in entry["volumes"] for entry in (launcher, telemetry))
+
+
 def test_only_this_machine_reaches_what_has_no_password_of_its_own() -> None:
     published = [p for name, s in COMPOSE["services"].items() if name != "gateway" for p in s.get("ports", [])]
     assert published and all(port.startswith("127.0.0.1:") for port in published)
