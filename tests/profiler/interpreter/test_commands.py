@@ -61,8 +61,13 @@ def test_argparse(arguments: list[str], name: str, value: Any) -> None:
 
 
 def test_a_required_argument_that_is_missing_is_named_and_typed() -> None:
-    ran = run("import argparse\np = argparse.ArgumentParser()\np.add_argument('--depth', type=int, required=True)\np.add_argument('data')\na = p.parse_args()\nr = a.depth, a.data")
-    assert ran.gaps == ["argument --depth: it is required and was not given", "argument data: it is required and was not given"]
+    ran = run(
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--depth', type=int, required=True)\np.add_argument('data')\na = p.parse_args()\nr = a.depth, a.data"
+    )
+    assert ran.gaps == [
+        "argument --depth: it is required and was not given",
+        "argument data: it is required and was not given",
+    ]
     depth, data = ran["r"]
     assert isinstance(depth, Unknown)
     assert isinstance(data, Unknown)

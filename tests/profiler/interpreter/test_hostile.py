@@ -83,7 +83,6 @@ HOSTILE: dict[str, str] = {
     "tuplegrow": 't=()\nwhile True: t=(t,t)',
     "closures": 'def f(g): return lambda: g()\nh=lambda: 1\nfor i in range(10000): h=f(h)\nh()',
 }  # fmt: skip
-# ruff: noqa: E501
 
 
 @pytest.mark.parametrize("name", HOSTILE)

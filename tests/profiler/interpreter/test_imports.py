@@ -16,7 +16,10 @@ PACKAGE = {
 
 
 def test_packages_of_the_bundle() -> None:
-    ran = run("import pkg.a as pa\nfrom pkg import *\nimport pkg\nr = A.value, pa.A is A, pkg.b.B.value, pkg.VERSION", files=PACKAGE)
+    ran = run(
+        "import pkg.a as pa\nfrom pkg import *\nimport pkg\nr = A.value, pa.A is A, pkg.b.B.value, pkg.VERSION",
+        files=PACKAGE,
+    )
     assert ran.gaps == []
     assert ran["r"] == (7, True, 7, "1")
 
@@ -29,12 +32,18 @@ def test_cyclic_imports_end() -> None:
 
 def test_a_script_in_a_folder_sees_its_own_folder_and_what_it_puts_on_the_path() -> None:
     files = {"tools/lib/helper.py": "X = 3"}
-    ran = run("import sys, os\nsys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'tools', 'lib'))\nimport helper\nr = helper.X", files=files)
+    ran = run(
+        "import sys, os\nsys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'tools', 'lib'))\nimport helper\nr = helper.X",
+        files=files,
+    )
     assert ran["r"] == 3
 
 
 def test_import_by_name() -> None:
-    ran = run("import importlib\nr = importlib.import_module('pkg.sub.deep').X, importlib.import_module('.deep', package='pkg.sub').X", files=PACKAGE)
+    ran = run(
+        "import importlib\nr = importlib.import_module('pkg.sub.deep').X, importlib.import_module('.deep', package='pkg.sub').X",
+        files=PACKAGE,
+    )
     assert ran["r"] == (7, 7)
 
 

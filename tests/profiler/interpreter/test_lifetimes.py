@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from typing import Any
 
 import pytest
@@ -39,7 +38,9 @@ def events(source: str) -> str:
     engine = StillEngine()
     ran = run("from lifetimes_test import new, hold\n" + source, engine=engine)
     assert ran.machine.internal_errors == []
-    out = [f"+{e.id}" if isinstance(e, Alloc) else f"-{e.id}" for e in engine.trace.events if isinstance(e, (Alloc, Free))]
+    out = [
+        f"+{e.id}" if isinstance(e, Alloc) else f"-{e.id}" for e in engine.trace.events if isinstance(e, (Alloc, Free))
+    ]
     del ran
     return " ".join(out)
 
@@ -77,5 +78,3 @@ def test_frees_in_order(name: str) -> None:
 def test_a_generator_frees_what_it_holds_when_dropped() -> None:
     seen = events("def g():\n x = new()\n yield 1\n yield 2\nit = g()\nnext(it)\nit = None\nnew()")
     assert seen == "+1 -1 +2 -2"
-
-

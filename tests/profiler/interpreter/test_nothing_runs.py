@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-_PROBE = '''
+_PROBE = """
 import sys, time
 from oarlock_profiler.core.interpreter.budget import Budget, Limits
 from oarlock_profiler.core.interpreter.machine import Machine
@@ -47,7 +47,7 @@ for armed in (False, True):
     stopped = interpret(machine, request)
 armed = False
 print(stopped, seen)
-'''
+"""
 
 _SCRIPT = """
 import os, sys, subprocess, socket, json, pickle, importlib, ctypes, pathlib, yaml, argparse
@@ -88,7 +88,14 @@ print.__self__.__import__("os")
 def test_reading_runs_nothing(tmp_path: Path) -> None:
     script = tmp_path / "hostile.py"
     script.write_text(_SCRIPT)
-    done = subprocess.run([sys.executable, "-I", "-c", _PROBE, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", _PROBE, str(script)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     last = done.stdout.strip().splitlines()[-1]
     assert last == "None []", last

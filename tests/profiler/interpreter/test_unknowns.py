@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from oarlock_profiler.core.interpreter.values import Unknown
+from oarlock_profiler.core.interpreter.values import Native, Unknown
+from oarlock_profiler.core.overlays import registry
 
 from .bench import StillEngine, run
 
@@ -19,7 +20,9 @@ def test_an_unknown_names_its_cause() -> None:
 
 
 def test_it_spreads_no_further_than_it_must() -> None:
-    ran = run("u = input()\nd = {'a': u, 'b': 2}\nl = [u, 3]\nr = d['b'] + l[1], len(l), u is None, isinstance(u, str), [u] == [1, 2]")
+    ran = run(
+        "u = input()\nd = {'a': u, 'b': 2}\nl = [u, 3]\nr = d['b'] + l[1], len(l), u is None, isinstance(u, str), [u] == [1, 2]"
+    )
     assert ran["r"] == (5, 2, False, True, False)
 
 
@@ -88,9 +91,6 @@ class Trains(StillEngine):
 
 
 def _training(source: str) -> tuple[int, list[tuple[int | None, int | None]]]:
-    from oarlock_profiler.core.interpreter.values import Native
-    from oarlock_profiler.core.overlays import registry
-
     registry.register("loops_test.step", Native("step", lambda m: m.trace.step_end()))
     engine = Trains()
     ran = run("from loops_test import step\n" + source, engine=engine)

@@ -27,7 +27,18 @@ if TYPE_CHECKING:
 
 _EXITS = {"exit", "quit", "_exit", "abort", "error"}
 _TRAINS = {"backward": 50, "step": 20, "minimize": 50, "fit": 50, "train": 20, "train_one_epoch": 50, "forward": 10}
-_LOADS = {"load", "load_state_dict", "set_state_dict", "set_dict", "exists", "isfile", "isdir", "print", "info", "format"}
+_LOADS = {
+    "load",
+    "load_state_dict",
+    "set_state_dict",
+    "set_dict",
+    "exists",
+    "isfile",
+    "isdir",
+    "print",
+    "info",
+    "format",
+}
 _WHILE_ROUNDS = 2
 
 
@@ -64,9 +75,11 @@ def ending(block: Sequence[ast.stmt]) -> str | None:
 
 
 def _may_stop(block: Sequence[ast.stmt]) -> bool:
-    """Whether a ``raise`` or an exit lies somewhere in a block, outside the functions it defines and its own ``try``."""
+    """Whether a ``raise`` or an exit lies in a block, outside the functions it defines and its ``try``."""
     for node in block:
-        if isinstance(node, ast.Raise) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _called(node.value) in _EXITS):
+        if isinstance(node, ast.Raise) or (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _called(node.value) in _EXITS
+        ):
             return True
         if isinstance(node, (ast.If, ast.With, ast.For, ast.While)):
             inner = [*node.body, *getattr(node, "orelse", ())]

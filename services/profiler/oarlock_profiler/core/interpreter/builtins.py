@@ -1,5 +1,7 @@
 """The builtin functions."""
 
+# ruff: noqa: ARG001 - the signatures are Python's own
+
 from __future__ import annotations
 
 import ast
@@ -227,7 +229,9 @@ def abs_(m: Any, value: Value) -> Value:
 @builtin
 def round_(m: Any, value: Value, digits: Value = None) -> Value:
     if isinstance(value, Unknown):
-        return Unknown(value.why, value.where, "int" if digits is None else "float", value.low, value.high, name=value.name)
+        return Unknown(
+            value.why, value.where, "int" if digits is None else "float", value.low, value.high, name=value.name
+        )
     if isinstance(digits, Unknown):
         return value
     method = m.find(value, "__round__") if isinstance(value, (Instance, HostObject)) else MISSING
@@ -497,7 +501,9 @@ def compile_(m: Any, source: Value, *_args: Value, **_kw: Value) -> Value:
 
 @builtin
 def __import__(m: Any, name: Value, *_args: Value, **_kw: Value) -> Value:
-    return m.importer.top(name, m.importer.load(name)) if isinstance(name, str) else m.unknown("import of an unknown name")
+    return (
+        m.importer.top(name, m.importer.load(name)) if isinstance(name, str) else m.unknown("import of an unknown name")
+    )
 
 
 @builtin

@@ -1,6 +1,8 @@
 """Call expressions. The argument list is handed over to the callee, which empties it once its parameters are bound:
 a temporary passed to a function lives no longer than the parameter that holds it."""
 
+# ruff: noqa: ARG001 - the signatures are Python's own
+
 from __future__ import annotations
 
 import ast

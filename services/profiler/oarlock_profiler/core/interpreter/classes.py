@@ -1,5 +1,7 @@
 """Class statements and instances."""
 
+# ruff: noqa: ARG001, ARG002 - the signatures are Python's own
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,5 +1,7 @@
 """``int(x)``, ``list(x)``, ``dict(...)``, ``type(...)``, ``object()``: how builtin classes make their instances."""
 
+# ruff: noqa: ARG001, ARG005 - the signatures are Python's own
+
 from __future__ import annotations
 
 import collections
@@ -177,7 +179,7 @@ def _type(m: Any, *args: Value, **_kw: Value) -> Value:
     name, bases, namespace = args[-3:]
     if not isinstance(name, str) or not isinstance(namespace, dict):
         return m.unknown("a class made from values that are not known", hint="type")
-    module = m.frames[-1].module if m.frames else None
+    module = m.frames[-1].module
     return classes.create(m, name, name, m.listed(bases), dict(namespace), {}, module)
 
 
@@ -220,7 +222,10 @@ for _cls in list(TYPES.values()):
         if _cls.make is not None:
             _cls.namespace["__init__"] = Native(f"{_cls.name}.__init__", _init)
 
-def _property_new(m: Any, cls: Value, fget: Value = None, fset: Value = None, fdel: Value = None, doc: Value = None) -> Value:
+
+def _property_new(
+    m: Any, cls: Value, fget: Value = None, fset: Value = None, fdel: Value = None, doc: Value = None
+) -> Value:
     if cls is builtin_types.PROPERTY:
         return Property(fget, fset, fdel)
     return Instance(cls, {"fget": fget, "fset": fset, "fdel": fdel})
@@ -267,10 +272,9 @@ OBJECT.namespace.update(
     {
         "__new__": Native("object.__new__", _object_new),
         "__init__": Native("object.__init__", lambda _m, _self, *_a, **_k: None),
-        "__setattr__": Native("object.__setattr__", lambda m, self, name, value: attributes.instance_set(m, self, name, value)),
+        "__setattr__": Native("object.__setattr__", attributes.instance_set),
         "__getattribute__": Native("object.__getattribute__", _get_attribute),
         "__delattr__": Native("object.__delattr__", lambda m, self, name: self.attrs.pop(name, None) and None),
         "__init_subclass__": ClassMethod(Native("object.__init_subclass__", lambda _m, _cls, **_k: None)),
     }
 )
-

@@ -1,5 +1,7 @@
 """Methods of lists, tuples, dictionaries, sets and deques. Elements may be any value, unknowns too."""
 
+# ruff: noqa: ARG001 - the signatures are Python's own
+
 from __future__ import annotations
 
 from typing import Any
@@ -20,6 +22,8 @@ from oarlock_profiler.core.interpreter.builtin_types import (
 from oarlock_profiler.core.interpreter.descriptors import ClassMethod
 from oarlock_profiler.core.interpreter.ordering import sort_items
 from oarlock_profiler.core.interpreter.values import MISSING, Instance, Native, Unknown, Value
+
+_BASES: tuple[Any, ...] = (dict, list, tuple, set, frozenset)
 
 
 def _room(m: Any, self: Any, more: int = 1) -> bool:
@@ -142,7 +146,7 @@ def clear(m: Any, self: Any) -> None:
 @method(LIST, DICT, SET, DEQUE, FROZENSET)
 def copy(m: Any, self: Any) -> Value:
     if isinstance(self, Instance):
-        return dict(self) if isinstance(self, dict) else list(self) if isinstance(self, list) else set(self)
+        return next(base(self) for base in _BASES if isinstance(self, base))
     return self.copy()
 
 
@@ -151,7 +155,7 @@ def copy(m: Any, self: Any) -> Value:
 
 def _lookup(m: Any, self: Any, key: Value) -> Value:
     try:
-        return self[key] if key in self else MISSING
+        return self[key] if key in self else MISSING  # noqa: SIM401 - get() is not what every mapping indexes by
     except TypeError as error:
         return m.fail_host(error)
 
@@ -239,8 +243,8 @@ def _fromkeys(m: Any, _cls: Value, given: Value, value: Value = None) -> Value:
 DICT.namespace["fromkeys"] = ClassMethod(Native("dict.fromkeys", _fromkeys))
 
 
-@method(DICT)
-def __getitem__(m: Any, self: Any, key: Value) -> Value:
+@method(DICT, name="__getitem__")
+def dict_get_item(m: Any, self: Any, key: Value) -> Value:
     if isinstance(key, Unknown):
         return operators.getitem(m, dict(self), key)
     try:
@@ -253,35 +257,35 @@ def __getitem__(m: Any, self: Any, key: Value) -> Value:
             factory = self.attrs.get("default_factory")
             if factory is not None and isinstance(error, KeyError):
                 made = m.call(factory)
-                dict.__setitem__(self, key, made)
+                dict.__setitem__(self, key, made)  # type: ignore[index]
                 return made
         return m.fail_host(error)
 
 
-@method(LIST, TUPLE)
-def __getitem__(m: Any, self: Any, key: Value) -> Value:
+@method(LIST, TUPLE, name="__getitem__")
+def list_get_item(m: Any, self: Any, key: Value) -> Value:
     base = list if isinstance(self, list) else tuple
     return m.part(key) if isinstance(key, Unknown) else m.host(base.__getitem__, self, key)
 
 
-@method(DICT)
-def __setitem__(m: Any, self: Any, key: Value, value: Value) -> None:
+@method(DICT, name="__setitem__")
+def dict_set_item(m: Any, self: Any, key: Value, value: Value) -> None:
     m.host(dict.__setitem__, self, key, value)
 
 
-@method(LIST)
-def __setitem__(m: Any, self: Any, key: Value, value: Value) -> None:
+@method(LIST, name="__setitem__")
+def list_set_item(m: Any, self: Any, key: Value, value: Value) -> None:
     if not isinstance(key, Unknown):
         m.host(list.__setitem__, self, key, value)
 
 
-@method(DICT)
-def __delitem__(m: Any, self: Any, key: Value) -> None:
+@method(DICT, name="__delitem__")
+def dict_delete_item(m: Any, self: Any, key: Value) -> None:
     m.host(dict.__delitem__, self, key)
 
 
-@method(LIST)
-def __delitem__(m: Any, self: Any, key: Value) -> None:
+@method(LIST, name="__delitem__")
+def list_delete_item(m: Any, self: Any, key: Value) -> None:
     m.host(list.__delitem__, self, key)
 
 
@@ -294,18 +298,12 @@ def __contains__(m: Any, self: Any, item: Value) -> Value:
 
 @method(DICT, LIST, TUPLE, SET, FROZENSET)
 def __len__(m: Any, self: Any) -> int:
-    for base in (dict, list, tuple, set, frozenset):
-        if isinstance(self, base):
-            return base.__len__(self)
-    return 0
+    return next((base.__len__(self) for base in _BASES if isinstance(self, base)), 0)
 
 
 @method(DICT, LIST, TUPLE, SET, FROZENSET)
 def __iter__(m: Any, self: Any) -> Value:
-    for base in (dict, list, tuple, set, frozenset):
-        if isinstance(self, base):
-            return iter(list(base.__iter__(self)))
-    return iter(())
+    return next((iter(list(base.__iter__(self))) for base in _BASES if isinstance(self, base)), iter(()))
 
 
 @method(COUNTER)

@@ -1,4 +1,6 @@
-"""What a class attribute may be besides a value: properties, static and class methods, ``super`` and generic aliases."""
+"""What a class attribute may be: properties, static and class methods, ``super`` and generic aliases."""
+
+# ruff: noqa: ARG002 - the signatures are Python's own
 
 from __future__ import annotations
 

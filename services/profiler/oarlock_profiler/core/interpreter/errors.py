@@ -10,7 +10,7 @@ from oarlock_profiler.core.interpreter.values import Class, Instance, Native, Va
 from oarlock_profiler.core.overlays.registry import linearise
 
 
-class Raised(Exception):  # noqa: N818 - it is the script's exception in flight, not a fault of ours
+class Raised(Exception):
     """``value`` is in flight. ``implicit`` marks one that an operation raised, not a ``raise`` statement."""
 
     def __init__(self, value: Instance, implicit: bool = False) -> None:

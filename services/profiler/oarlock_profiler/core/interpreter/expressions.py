@@ -3,9 +3,12 @@
 Temporaries live in the host's own locals and die when a closure returns, as CPython's evaluation stack does.
 """
 
+# ruff: noqa: ARG001, ARG005 - the signatures are Python's own
+
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from oarlock_profiler.core.interpreter import operators
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from oarlock_profiler.core.interpreter.compiler import Compiler
 
 _NUMBERS = (int, float)
-_FAST = {
+_FAST: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
 }
@@ -131,9 +134,7 @@ def slice_(c: Compiler, node: ast.Slice, scope: Scope) -> Run:
 
 def starred_items(c: Compiler, nodes: list[ast.expr], scope: Scope) -> tuple[list[tuple[bool, Run]], bool]:
     """Each element with whether it is starred, and whether any is."""
-    items = [
-        (True, c.expr(n.value, scope)) if isinstance(n, ast.Starred) else (False, c.expr(n, scope)) for n in nodes
-    ]
+    items = [(True, c.expr(n.value, scope)) if isinstance(n, ast.Starred) else (False, c.expr(n, scope)) for n in nodes]
     return items, any(star for star, _ in items)
 
 
@@ -343,9 +344,7 @@ def function(c: Compiler, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lam
     return run
 
 
-def comprehension(
-    c: Compiler, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp, scope: Scope
-) -> Run:
+def comprehension(c: Compiler, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp, scope: Scope) -> Run:
     m = c.machine
     inner = c.scopes[node]
     first = c.expr(node.generators[0].iter, scope)
@@ -431,9 +430,7 @@ def code_of(c: Compiler, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lamb
         a.kwarg.arg if a.kwarg else None,
         first=positional[0] if positional else None,
         free=tuple(scope.free),
-        annotations={
-            x.arg: x.annotation for x in (*a.posonlyargs, *a.args, *a.kwonlyargs) if x.annotation is not None
-        },
+        annotations={x.arg: x.annotation for x in (*a.posonlyargs, *a.args, *a.kwonlyargs) if x.annotation is not None},
     )
     code.compile = lambda: c.complete(code)
     return code

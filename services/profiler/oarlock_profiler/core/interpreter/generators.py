@@ -42,13 +42,14 @@ class _Lift(ast.NodeTransformer):
         self.generic_visit(node)
         name = f".y{len(self.scope.bound)}"
         self.scope.bound.add(name)
-        place = {"lineno": node.lineno, "col_offset": 0}
-        self.before.append(ast.Assign([ast.Name(name, ast.Store(), **place)], node, **place))
-        return ast.Name(name, ast.Load(), **place)
+        line = node.lineno
+        target = ast.Name(name, ast.Store(), lineno=line, col_offset=0)
+        self.before.append(ast.Assign([target], node, lineno=line, col_offset=0))
+        return ast.Name(name, ast.Load(), lineno=line, col_offset=0)
 
-    visit_Yield = visit_YieldFrom = _take  # noqa: N815 - the names ast.NodeTransformer looks for
+    visit_Yield = visit_YieldFrom = _take
 
-    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:  # noqa: N802
+    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
         return node
 
 
@@ -142,9 +143,7 @@ def statement(c: Compiler, node: ast.stmt, scope: Scope) -> GenRun:
     return other
 
 
-def yielding(
-    c: Compiler, node: ast.Yield | ast.YieldFrom, target: ast.expr | None, line: int, scope: Scope
-) -> GenRun:
+def yielding(c: Compiler, node: ast.Yield | ast.YieldFrom, target: ast.expr | None, line: int, scope: Scope) -> GenRun:
     m = c.machine
     store = c.store(target, scope) if target is not None else None
     value = c.expr(node.value, scope) if node.value is not None else (lambda _f: None)

@@ -65,7 +65,11 @@ class Importer:
             outer = self.load(parent)
             if name in self.modules:
                 return self.modules[name]
-            if isinstance(outer, Module) and type(outer.attrs.get(last, MISSING)) is Module and not self.in_bundle(name):
+            if (
+                isinstance(outer, Module)
+                and type(outer.attrs.get(last, MISSING)) is Module
+                and not self.in_bundle(name)
+            ):
                 return outer.attrs[last]
         module = self._find(name)
         if parent and not isinstance(module, Unknown):
@@ -167,7 +171,7 @@ class Importer:
         return self._absent(name) if data is None else self.run(name, path, data)
 
     def _from_library(self, name: str, alias: str | None = None, *, written: bool = True) -> Value:
-        """A module from the library path, else (``written``) from the texts of our own; ``MISSING`` when there is neither."""
+        """A module from the library path, else (``written``) from our own texts; ``MISSING`` when there is neither."""
         key = alias or name
         if key in self.modules:
             return self.modules[key]
@@ -372,7 +376,7 @@ class Importer:
         m = self.machine
         module = self.load(full)
         if isinstance(module, Unknown):
-            if module.name and not module.hint == "module":
+            if module.name and module.hint != "module":
                 return m.part(module, attribute=name)
             return Unknown(module.why, m.where, "library" if module.hint == "library" else None, name=f"{full}.{name}")
         if not isinstance(module, Module):

@@ -1,5 +1,7 @@
 """Iterators as values: generators of the script, and host iterators that remember whether their items are exact."""
 
+# ruff: noqa: ARG002, ARG005 - the signatures are Python's own
+
 from __future__ import annotations
 
 import collections
@@ -130,7 +132,7 @@ class HostIterator(HostObject):
 
 
 _END = object()
-_CHANGING = (set, collections.deque, type({}.keys()), type({}.values()), type({}.items()))
+_CHANGING: tuple[type, ...] = (set, collections.deque, type({}.keys()), type({}.values()), type({}.items()))
 
 
 def next_item(m: Any, iterator: Value, default: Value) -> Value:
@@ -158,12 +160,12 @@ def next_item(m: Any, iterator: Value, default: Value) -> Value:
         return item
     if default is not MISSING:
         return default
-    if isinstance(iterator, HostIterator) and not iterator.exact and iterator.restart is not None:
-        if not m.caught(EXCEPTIONS["StopIteration"]):
-            iterator.items = iter(iterator.restart())
-            item = next(iterator.items, _END)
-            if item is not _END:
-                return item
+    restart = iterator.restart if isinstance(iterator, HostIterator) and not iterator.exact else None
+    if restart is not None and not m.caught(EXCEPTIONS["StopIteration"]):
+        iterator.items = iter(restart())
+        item = next(iterator.items, _END)
+        if item is not _END:
+            return item
     stepping = any(f.function is not None and f.function.name in ("__next__", "__anext__") for f in m.frames[-8:])
     if stepping:
         raise Raised(exception("StopIteration", ""), implicit=True)
@@ -256,5 +258,3 @@ def _indexing(m: Machine, value: Instance, getter: Value) -> Iterator[Value]:
             raise
         yield item
         del item
-
-

@@ -126,7 +126,8 @@ class LazyLibrary:
             last = source.rpartition(".")[2].lower().replace("_", "")
             return -len(last) if lowered.startswith(last) else 0
 
-        for source in sorted(reversed(sources), key=likeness):
+        later_first = list(reversed(sources))
+        for source in sorted(later_first, key=likeness):
             if self._may_hold(source, name, 0):
                 yield source
 
@@ -179,7 +180,12 @@ class LazyLibrary:
 
     def complete(self, key: Value) -> bool:
         """A lookup of ``key`` failed in library code: load the pending modules that define it. True if any was."""
-        if not 0 < len(self._pending) <= _MOST_PENDING or not isinstance(key, str) or not key.isidentifier() or key in self._failed:
+        if (
+            not 0 < len(self._pending) <= _MOST_PENDING
+            or not isinstance(key, str)
+            or not key.isidentifier()
+            or key in self._failed
+        ):
             return False
         if not self._owners:
             self._index()
@@ -219,11 +225,11 @@ def _imported(data: bytes) -> set[str]:
 
 
 def open_type_checking(tree: ast.Module) -> None:
-    """In a package whose ``__init__`` replaces itself by a lazy module, read its ``if TYPE_CHECKING`` side: it lists the
-    same names as plain imports, which are lazy here anyway."""
+    """In a package whose ``__init__`` replaces itself by a lazy module, read its ``if TYPE_CHECKING`` side:
+    it lists the same names as plain imports, which are lazy here anyway."""
     for node in tree.body:
-        if isinstance(node, ast.If) and any(isinstance(n, ast.Name) and n.id == "TYPE_CHECKING" for n in ast.walk(node.test)):
+        if isinstance(node, ast.If) and any(
+            isinstance(n, ast.Name) and n.id == "TYPE_CHECKING" for n in ast.walk(node.test)
+        ):
             node.test = ast.copy_location(ast.Constant(True), node.test)
             node.orelse = []
-
-

@@ -43,7 +43,7 @@ class Watch:
 
     def trained(self) -> bool:
         """Whether a training step lies inside the loop."""
-        return self.machine.trace.steps > self.start
+        return bool(self.machine.trace.steps > self.start)
 
     def after_round(self) -> bool:
         """Called after each round; True when the loop may stop."""
@@ -66,9 +66,7 @@ class Watch:
         if isinstance(truth, Unknown):
             if self.rounds == 0:
                 return True
-            if self.trained() and not m.engine.steady and self.rounds < _PATIENCE:
-                return True
-            return False
+            return self.trained() and not m.engine.steady and self.rounds < _PATIENCE
         if truth and self.rounds >= m.budget.limits.loop:
             m.findings.gap("while loop", m.where, f"still running after {self.rounds:,} rounds; left there")
             return False

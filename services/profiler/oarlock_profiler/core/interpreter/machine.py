@@ -1,5 +1,7 @@
 """The interpreter: it holds the state of one reading and is the context that natives are given."""
 
+# ruff: noqa: ARG002 - the signatures are Python's own
+
 from __future__ import annotations
 
 import ast
@@ -170,7 +172,7 @@ class Machine:
     def truth(self, value: Value) -> bool | Unknown:
         """``bool(value)``."""
         if value is True or value is False:
-            return value  # type: ignore[no-any-return]
+            return value
         if value is None:
             return False
         if isinstance(value, Unknown):
@@ -360,7 +362,9 @@ class Machine:
         """An unknown that needs no note of its own."""
         return Unknown(why, self.where, hint)
 
-    def part(self, whole: Unknown, key: Value = None, *, attribute: str | None = None, index: int | None = None) -> Value:
+    def part(
+        self, whole: Unknown, key: Value = None, *, attribute: str | None = None, index: int | None = None
+    ) -> Value:
         """Something of an unknown: still unknown, for the same reason."""
         if attribute is None and whole.item is not None:
             return whole.item

@@ -30,7 +30,7 @@ class _Mangler(ast.NodeTransformer):
             return name
         return f"_{self.cls.lstrip('_')}{name}"
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:  # noqa: N802 - ast's protocol
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
         outer, self.cls = self.cls, node.name
         node.body = [self.visit(n) for n in node.body]
         self.cls = outer
@@ -38,12 +38,12 @@ class _Mangler(ast.NodeTransformer):
         node.decorator_list = [self.visit(n) for n in node.decorator_list]
         return node
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.Attribute:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> ast.Attribute:
         node.attr = self._name(node.attr)
         self.generic_visit(node)
         return node
 
-    def visit_Name(self, node: ast.Name) -> ast.Name:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> ast.Name:
         node.id = self._name(node.id)
         return node
 
@@ -52,7 +52,7 @@ class _Mangler(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         node.name = self._name(node.name)
         self.generic_visit(node)
         return node

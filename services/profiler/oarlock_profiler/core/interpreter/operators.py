@@ -1,5 +1,7 @@
 """Operators over any values: plain ones are computed within bounds, others are asked, unknowns spread."""
 
+# ruff: noqa: ARG001 - the signatures are Python's own
+
 from __future__ import annotations
 
 import ast
@@ -44,6 +46,7 @@ _HOST: dict[str, Callable[[Any, Any], Any]] = {
     "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+_UNARY: dict[str, Callable[[Any], Any]] = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
 _OPAQUE = (Instance, HostObject, Unknown)
 _SEQUENCES = (str, bytes, bytearray, list, tuple)
 
@@ -124,9 +127,7 @@ def binary(m: Machine, op: str, a: Value, b: Value) -> Value:
             return _spread(op, a, b)
         if not (_is_host(a) and _is_host(b)):
             return m.fail("TypeError", f"unsupported operand types for {op}: {m.type_name(a)} and {m.type_name(b)}")
-    elif isinstance(a, (Class, Function, Native)) and op == "|":
-        return m.union(a, b)
-    elif a is None and isinstance(b, Class) and op == "|":
+    elif (isinstance(a, (Class, Function, Native)) and op == "|") or (a is None and isinstance(b, Class) and op == "|"):
         return m.union(a, b)
     return plain(m, op, a, b)
 
@@ -209,7 +210,7 @@ def inplace(m: Machine, op: str, a: Value, b: Value) -> Value:
     if isinstance(a, (set, dict)) and isinstance(b, (set, frozenset, dict)):
         try:
             if op == "|":
-                a.update(b)  # type: ignore[arg-type]
+                a.update(b)
                 return a
         except TypeError as error:
             return m.fail_host(error)
@@ -231,7 +232,7 @@ def unary(m: Machine, op: str, a: Value) -> Value:
         low, high = (None, None) if a.low is None or a.high is None or op != "-" else (-a.high, -a.low)
         return Unknown(a.why, a.where, a.hint, low, high, name=a.name)
     try:
-        return {"-": operator.neg, "+": operator.pos, "~": operator.invert}[op](a)
+        return _UNARY[op](a)
     except Exception as error:
         return m.fail_host(error)
 
@@ -240,7 +241,7 @@ def compare(m: Machine, op: str, a: Value, b: Value) -> Value:
     """``a op b`` for comparisons, identity and membership."""
     if op in ("==", "!=", "<", "<=", ">", ">="):
         return _ordered(m, op, a, b)
-    if op == "is" or op == "is not":
+    if op in ("is", "is not"):
         same = _same(m, a, b)
         return same if op == "is" or isinstance(same, Unknown) else not same
     found = contains(m, b, a)
@@ -399,14 +400,22 @@ def getitem(m: Machine, target: Value, key: Value) -> Value:
     if isinstance(target, Unknown):
         return m.part(target, key)
     if _has_unknown(key):
-        source = key if isinstance(key, Unknown) else next(k for k in (key.start, key.stop, key.step) if isinstance(k, Unknown))
+        source = (
+            key
+            if isinstance(key, Unknown)
+            else next(k for k in (key.start, key.stop, key.step) if isinstance(k, Unknown))
+        )
         kind = None
         if isinstance(target, (list, tuple, str)):
             kind = type(target).__name__ if isinstance(key, slice) else _common_hint(target)
         elif isinstance(target, dict):
             kind = _common_hint(list(target.values()))
         return Unknown(source.why, source.where, kind, name=source.name)
-    if isinstance(target, (list, tuple, str, bytes, range, bytearray)) and isinstance(key, Instance) and not isinstance(key, int):
+    if (
+        isinstance(target, (list, tuple, str, bytes, range, bytearray))
+        and isinstance(key, Instance)
+        and not isinstance(key, int)
+    ):
         index = key.cls.lookup("__index__")
         if index is not MISSING:
             key = m.call(m.bind(index, key, key.cls))
@@ -433,7 +442,9 @@ def _has_unknown(key: Value) -> bool:
 
 def _common_hint(values: Any) -> str | None:
     kinds = {type(v).__name__ for v in list(values)[:100]}
-    return kinds.pop() if len(kinds) == 1 and kinds <= {"int", "float", "str", "list", "dict", "tuple", "bool"} else None
+    return (
+        kinds.pop() if len(kinds) == 1 and kinds <= {"int", "float", "str", "list", "dict", "tuple", "bool"} else None
+    )
 
 
 def setitem(m: Machine, target: Value, key: Value, value: Value) -> None:

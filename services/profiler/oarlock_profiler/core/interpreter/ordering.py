@@ -43,9 +43,9 @@ def extreme(m: Any, items: list[Value], key: Value, largest: bool) -> Value:
         if isinstance(ranked, Unknown):
             doubt = ranked
             continue
-        if best_key is None and (position == 0 or doubt is not None or best is None):
-            best, best_key = item, ranked
-        elif (_less(m, best_key, ranked)) if largest else _less(m, ranked, best_key):
+        if (best_key is None and (position == 0 or doubt is not None or best is None)) or (
+            (_less(m, best_key, ranked)) if largest else _less(m, ranked, best_key)
+        ):
             best, best_key = item, ranked
     if doubt is None:
         return best

@@ -1,5 +1,7 @@
 """``match``: structural patterns. A pattern on an unknown subject may match; the first that may is taken, and noted."""
 
+# ruff: noqa: ARG005 - the signatures are Python's own
+
 from __future__ import annotations
 
 import ast
@@ -118,9 +120,7 @@ def sequence(c: Compiler, parts: list[ast.pattern], scope: Scope) -> Test:
     return run
 
 
-def mapping(
-    c: Compiler, keys: list[ast.expr], values: list[ast.pattern], rest: str | None, scope: Scope
-) -> Test:
+def mapping(c: Compiler, keys: list[ast.expr], values: list[ast.pattern], rest: str | None, scope: Scope) -> Test:
     """``{"kind": kind, **rest}``."""
     pairs = [(c.expr(k, scope), pattern(c, p, scope)) for k, p in zip(keys, values, strict=True)]
     store = store_name(rest, scope) if rest else None

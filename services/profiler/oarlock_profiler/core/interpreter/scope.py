@@ -156,9 +156,7 @@ class Analysis:
         else:
             self._all(node.body, inner)
 
-    def _comprehension(
-        self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp, scope: Scope
-    ) -> None:
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp, scope: Scope) -> None:
         self._visit(node.generators[0].iter, scope)
         inner = self._child(node, "comprehension", scope)
         inner.bound.add(".0")

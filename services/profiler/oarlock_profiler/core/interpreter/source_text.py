@@ -7,7 +7,7 @@ import io
 import tokenize
 
 
-class Undecodable(Exception):  # noqa: N818 - returned, not raised: it says why there is no text
+class Undecodable(Exception):
     """Why the bytes are not source text."""
 
 

@@ -1,5 +1,7 @@
 """Simple statements, ``if`` and definitions. Loops, ``try``, ``with`` and ``match`` have files of their own."""
 
+# ruff: noqa: ARG001 - the signatures are Python's own
+
 from __future__ import annotations
 
 import ast
@@ -222,9 +224,7 @@ def importfrom(c: Compiler, node: ast.ImportFrom, scope: Scope) -> Run:
     m, line, level, source = c.machine, node.lineno, node.level, node.module or ""
     if source == "__future__":
         return lambda _f: 0
-    names = [
-        (a.name, store_name(a.asname or a.name, scope) if a.name != "*" else None) for a in node.names
-    ]
+    names = [(a.name, store_name(a.asname or a.name, scope) if a.name != "*" else None) for a in node.names]
 
     def run(f: Frame) -> Value:
         f.line = line
@@ -267,7 +267,7 @@ def functiondef(c: Compiler, node: ast.FunctionDef | ast.AsyncFunctionDef, scope
 
 
 def as_given(module: Module, name: str) -> Native | None:
-    """A decorator (with or without arguments) that returns what it is given, for those that only write documentation."""
+    """A decorator (or its factory) that returns what it is given, for those that only write documentation."""
     if f"{module.name}.{name}" not in UNREAD:
         return None
 
@@ -317,7 +317,6 @@ def classdef(c: Compiler, node: ast.ClassDef, scope: Scope) -> Run:
 
 def _signal(value: int) -> Any:
     return lambda _c, _node, _scope: lambda _f: value
-
 
 
 COMPILERS: dict[type[ast.stmt], Any] = {

@@ -30,9 +30,9 @@ def _wrap(host: type, name: str) -> Callable[..., Value]:
                 return Unknown(given.why, given.where, hint, name=given.name)
         if name in _PADDED and any(isinstance(a, int) and abs(a) > _WIDTH for a in args):
             return m.unknown("a giant text width", hint=hint)
-        if name == "replace" and len(args) >= 2 and len(args[0]) < len(args[1]):
-            if self.count(args[0]) * len(args[1]) > m.budget.limits.size:
-                return m.unknown("text too long", hint=hint)
+        grows = name == "replace" and len(args) >= 2 and len(args[0]) < len(args[1])
+        if grows and self.count(args[0]) * len(args[1]) > m.budget.limits.size:
+            return m.unknown("text too long", hint=hint)
         try:
             return function(self, *args, **kwargs)
         except Exception as error:
@@ -83,9 +83,7 @@ def format_map(m: Any, self: str, mapping: Value) -> Value:
     return formatting.doubtful(given) if isinstance(given, Unknown) else formatting.format_method(m, self, (), given)
 
 
-STR.namespace["maketrans"] = StaticMethod(
-    Native("str.maketrans", lambda m, *args: m.host(str.maketrans, *args))
-)
+STR.namespace["maketrans"] = StaticMethod(Native("str.maketrans", lambda m, *args: m.host(str.maketrans, *args)))
 INT.namespace["from_bytes"] = ClassMethod(
     Native("int.from_bytes", lambda m, _cls, *args, **kw: m.host(lambda: int.from_bytes(*args, **kw)))
 )

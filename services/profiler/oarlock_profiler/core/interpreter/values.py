@@ -6,6 +6,8 @@ slice, Ellipsis); containers may hold any value. Everything else is one of the c
 or :class:`HostObject`.
 """
 
+# ruff: noqa: ARG002 - the signatures are Python's own
+
 from __future__ import annotations
 
 import ast
@@ -106,7 +108,7 @@ class Native:
 
 
 class Method(Native):
-    """A host function that binds like a method even in a class of the script, where a plain :class:`Native` would not."""
+    """A host function that binds like a method even in a script's class, where a :class:`Native` would not."""
 
 
 @dataclass(eq=False, repr=False)

@@ -5,6 +5,8 @@ top-level modules whose import loads it. That line is found by reading the file 
 a script imports one of its libraries.
 """
 
+# ruff: noqa: E501, SIM905 - lists of names read best as words
+
 from __future__ import annotations
 
 import functools
@@ -29,7 +31,13 @@ _OPAQUE = frozenset(
     "typing_extensions packaging setuptools pkg_resources pip regex sympy networkx jinja2 yaml attr pydantic pydantic_core".split()
 )
 """Libraries whose source says nothing of a model, or is compiled: only the table knows them, but for ``_READABLE``."""
-_OPAQUE_PARTS = ("torchvision.datasets", "torchvision.io", "torchvision.transforms", "torchvision.tv_tensors", "torchvision.extension")
+_OPAQUE_PARTS = (
+    "torchvision.datasets",
+    "torchvision.io",
+    "torchvision.transforms",
+    "torchvision.tv_tensors",
+    "torchvision.extension",
+)
 """Parts of readable libraries that the table tells better."""
 _READABLE = (
     "paddle.vision.models", "paddle.text", "torch.distributions", "torch.nn.modules.transformer", "paddle.vision.ops",

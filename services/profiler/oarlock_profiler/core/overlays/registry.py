@@ -16,7 +16,7 @@ _PREFIXES: set[str] = set()
 
 
 def register(name: str, value: Value) -> None:
-    """Give the dotted public ``name`` (``paddle.nn.functional.relu``) its meaning. Later entries replace earlier ones."""
+    """Give the dotted public ``name`` (``paddle.nn.functional.relu``) its meaning; later entries replace earlier."""
     _ENTRIES[name] = value
     end = name.rfind(".")
     while end > 0 and (prefix := name[:end]) not in _PREFIXES:
@@ -32,7 +32,7 @@ def declare_package(name: str) -> None:
 
 
 def entry(*names: str) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Register a host function ``fn(context, ...)`` under ``names``. Python binds its arguments as the script gives them."""
+    """Register a host function ``fn(context, ...)`` under ``names``. Arguments are bound as the script gives them."""
 
     def decorate(fn: Callable[..., Value]) -> Callable[..., Value]:
         for name in names:

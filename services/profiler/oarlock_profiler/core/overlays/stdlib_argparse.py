@@ -18,7 +18,6 @@ from oarlock_profiler.core.interpreter.values import (
     Context,
     HostObject,
     Instance,
-
     Native,
     Unknown,
     Value,
@@ -98,16 +97,28 @@ class Group(HostObject):
         return f"argparse.{type(self.host).__name__.lstrip('_')}"
 
     def py_getattr(self, context: Context, name: str) -> Value:
-        method = {
+        methods: dict[str, Callable[..., Value]] = {
             "add_argument": self._add,
             "add_argument_group": self._group,
             "add_mutually_exclusive_group": self._group,
             "add_parser": self._sub,
             "set_defaults": self._defaults,
-        }.get(name)
+        }
+        method = methods.get(name)
         if method is not None:
             return Native(f"argparse.{name}", method)
-        if name in ("dest", "required", "default", "choices", "help", "nargs", "const", "type", "option_strings", "metavar"):
+        if name in (
+            "dest",
+            "required",
+            "default",
+            "choices",
+            "help",
+            "nargs",
+            "const",
+            "type",
+            "option_strings",
+            "metavar",
+        ):
             return getattr(self.host, name, None)
         return MISSING
 
@@ -183,7 +194,7 @@ def _set_up(context: Context, self: ParserInstance, options: dict[str, Value]) -
     prefix = options.get("prefix_chars")
     if isinstance(prefix, str) and prefix and "-" not in prefix:
         self.host.prefix_chars = prefix
-    if options.get("argument_default", None) is SUPPRESS:
+    if options.get("argument_default") is SUPPRESS:
         self.host.argument_default = argparse.SUPPRESS
 
 
@@ -253,7 +264,9 @@ def add_argument(
         if action.qualname == "argparse.BooleanOptionalAction":
             kept["action"] = argparse.BooleanOptionalAction
         else:
-            kept["action"] = type("ScriptAction", (_ScriptAction,), {"context": context, "cls": action, "options": options})
+            kept["action"] = type(
+                "ScriptAction", (_ScriptAction,), {"context": context, "cls": action, "options": options}
+            )
     flagless = kept.get("action") in ("store_true", "store_false", "store_const", "count", "append_const")
     if flagless:
         kept.pop("nargs", None)
@@ -285,7 +298,7 @@ def add_argument(
         parser_choices = list(context.iterate(choices).items)
         if not any(isinstance(c, Unknown) for c in parser_choices):
             made.choices = parser_choices
-    made.oarlock_type = type_  # type: ignore[attr-defined]
+    made.oarlock_type = type_
     if positional and made.required:
         parser.required[id(made)] = (made, made.type)
     else:
@@ -328,20 +341,24 @@ def parse(context: Any, self: ParserInstance, given: Value, namespace: Value, kn
             if "are required" in str(fault) and _relax(self):
                 continue
             context.findings.gap("command line", context.where, str(fault)[:300])
-            culprit = next((a for a in arguments if str(fault).find(a.partition("=")[0]) >= 0 and a.startswith("-")), None)
+            culprit = next(
+                (a for a in arguments if str(fault).find(a.partition("=")[0]) >= 0 and a.startswith("-")), None
+            )
             if culprit is None:
                 break
             # drop the argument that does not fit, and read the others
             index = arguments.index(culprit)
             arguments = arguments[:index] + arguments[index + (1 if "=" in culprit else 2) :]
     if rest and not known:
-        context.findings.gap("command line", context.where, f"arguments that the script does not know: {' '.join(rest)[:200]}")
+        context.findings.gap(
+            "command line", context.where, f"arguments that the script does not know: {' '.join(rest)[:200]}"
+        )
     values = vars(target)
     for action in _every_action(self):
-        if action.dest is not None and action.dest is not argparse.SUPPRESS and action.dest not in values:
-            if not isinstance(action.default, str) or action.default != argparse.SUPPRESS:
-                if not getattr(action, "oarlock_inner", False):
-                    values.setdefault(action.dest, None if action.default is MISSING else action.default)
+        if action.dest in (None, argparse.SUPPRESS) or action.dest in values:
+            continue
+        if not isinstance(action.default, str) or action.default != argparse.SUPPRESS:
+            values[action.dest] = None if action.default is MISSING else action.default
     _fill_required(context, self, values)
     for inner in self.inner:
         if _chosen(self, inner, values):
@@ -378,7 +395,10 @@ def _chosen(outer: ParserInstance, inner: ParserInstance, values: dict[str, Any]
     for action in outer.host._actions:
         if isinstance(action, argparse._SubParsersAction):
             chosen = getattr(outer, "last_command", None)
-            return any(p is inner.host and (chosen is None or n == chosen) and _seen(inner, values) for n, p in action.choices.items())
+            return any(
+                p is inner.host and (chosen is None or n == chosen) and _seen(inner, values)
+                for n, p in action.choices.items()
+            )
     return False
 
 
@@ -415,7 +435,7 @@ def _add_group(context: Context, self: ParserInstance, *args: Value, **kwargs: V
 
 def _add_subparsers(context: Context, self: ParserInstance, *args: Value, **options: Value) -> Value:
     dest = options.get("dest")
-    host = self.host.add_subparsers(**({"dest": dest} if isinstance(dest, str) else {}))
+    host = self.host.add_subparsers(dest=dest) if isinstance(dest, str) else self.host.add_subparsers()
     host.required = False
     self.require(host, options.get("required") is True)
     return Group(host, self)
@@ -434,7 +454,9 @@ def _get_default(context: Context, self: ParserInstance, name: Value) -> Value:
 
 
 def _error(context: Context, self: ParserInstance, message: Value = "") -> Value:
-    context.findings.gap("command line", context.where, f"the script refuses it: {message if isinstance(message, str) else ''}")
+    context.findings.gap(
+        "command line", context.where, f"the script refuses it: {message if isinstance(message, str) else ''}"
+    )
     raise Raised(Instance(EXCEPTIONS["SystemExit"], {"args": (2,), "code": 2}))
 
 
@@ -512,6 +534,3 @@ def file_type(context: Context, *args: Value, **kwargs: Value) -> Value:
         return context.unknown("a file named on the command line", hint="file")
 
     return Native("argparse.FileType", path_of)
-
-
-

@@ -54,7 +54,10 @@ class EnumMeta(classes.Meta):
                 else:
                     value = name.lower() if text else (last + 1 if isinstance(last, int) else 1)
             last = value
-            alias = next((x for x in members.values() if type(x.attrs["value"]) is type(value) and x.attrs["value"] == value), None)
+            alias = next(
+                (x for x in members.values() if type(x.attrs["value"]) is type(value) and x.attrs["value"] == value),
+                None,
+            )
             member = alias if alias is not None else self._member(m, cls, name, value)
             members[name] = member
             cls.namespace[name] = member
@@ -122,7 +125,9 @@ class EnumMeta(classes.Meta):
     def contains(self, m: Any, cls: Class, item: Value) -> Value:
         if isinstance(item, Unknown):
             return Unknown(item.why, item.where, "bool")
-        return any(item is x or (isinstance(item, (int, str)) and x.attrs["value"] == item) for x in self.members.values())
+        return any(
+            item is x or (isinstance(item, (int, str)) and x.attrs["value"] == item) for x in self.members.values()
+        )
 
     def items(self, m: Any, cls: Class) -> Any:
         return self._distinct()
@@ -161,7 +166,7 @@ for _name, _bases, _extra in (
     ("Flag", (ENUM,), {"__or__": _flag("|"), "__and__": _flag("&")}),
     ("IntFlag", (builtin_types.INT, ENUM), {"__or__": _flag("|"), "__and__": _flag("&")}),
 ):
-    _cls = native_class(f"enum.{_name}", bases=_bases, **_extra)  # type: ignore[arg-type]
+    _cls = native_class(f"enum.{_name}", bases=_bases, **_extra)
     _cls.meta = ENUM.meta
     register(f"enum.{_name}", _cls)
     if _name == "StrEnum":
@@ -199,8 +204,10 @@ _form("Counter", builtin_types.COUNTER)
 _form("Deque", builtin_types.DEQUE)
 _form("Type", OBJECT)
 for _name in (
-    "Any", "Optional", "Union", "Literal", "Annotated", "ClassVar", "Final", "TypeAlias", "NoReturn", "Never", "Self", "Concatenate",
-    "Required", "NotRequired", "Unpack", "TypeGuard", "Text", "AnyStr", "IO", "TextIO", "BinaryIO", "Pattern", "Match", "LiteralString",
+    "Any", "Optional", "Union", "Literal", "Annotated", "ClassVar", "Final", "TypeAlias", "NoReturn", "Never",
+    "Self", "Concatenate",
+    "Required", "NotRequired", "Unpack", "TypeGuard", "Text", "AnyStr", "IO", "TextIO", "BinaryIO", "Pattern",
+    "Match", "LiteralString",
     "SupportsInt", "SupportsFloat", "SupportsIndex", "ContextManager", "AsyncContextManager", "ReadOnly", "TypeIs",
 ):  # fmt: skip
     _form(_name)
@@ -213,14 +220,32 @@ register("typing_extensions.TypedDict", builtin_types.DICT)
 for _module in ("typing", "typing_extensions"):
     register(f"{_module}.TYPE_CHECKING", False)
     for _name in ("TypeVar", "ParamSpec", "TypeVarTuple", "NewType"):
-        register(f"{_module}.{_name}", Native(f"typing.{_name}", lambda _m, name="", *_a, **_k: TypeForm(None, (), str(name))))
+        register(
+            f"{_module}.{_name}",
+            Native(f"typing.{_name}", lambda _m, name="", *_a, **_k: TypeForm(None, (), str(name))),
+        )
     for _name in ("cast",):
         register(f"{_module}.{_name}", Native("typing.cast", lambda _m, _kind, value: value))
     for _name in ("overload", "no_type_check", "final", "override", "runtime_checkable", "dataclass_transform"):
-        register(f"{_module}.{_name}", Native(f"typing.{_name}", lambda m, fn=None, **_k: fn if fn is not None else Native("decorator", lambda _m, f: f)))
-    register(f"{_module}.get_type_hints", Native("typing.get_type_hints", lambda m, value, *_a, **_k: m.getattr(value, "__annotations__", {})))
-    register(f"{_module}.get_origin", Native("typing.get_origin", lambda m, form: (form.origin or form) if isinstance(form, TypeForm) else None))
-    register(f"{_module}.get_args", Native("typing.get_args", lambda m, form: form.args if isinstance(form, TypeForm) else ()))
+        register(
+            f"{_module}.{_name}",
+            Native(
+                f"typing.{_name}",
+                lambda m, fn=None, **_k: fn if fn is not None else Native("decorator", lambda _m, f: f),
+            ),
+        )
+    register(
+        f"{_module}.get_type_hints",
+        Native("typing.get_type_hints", lambda m, value, *_a, **_k: m.getattr(value, "__annotations__", {})),
+    )
+    register(
+        f"{_module}.get_origin",
+        Native("typing.get_origin", lambda m, form: (form.origin or form) if isinstance(form, TypeForm) else None),
+    )
+    register(
+        f"{_module}.get_args",
+        Native("typing.get_args", lambda m, form: form.args if isinstance(form, TypeForm) else ()),
+    )
     register(f"{_module}.Hashable", OBJECT)
 
 
@@ -231,12 +256,25 @@ def _simple_namespace(m: Any, self: Instance, *_args: Value, **values: Value) ->
 register("types.SimpleNamespace", native_class("types.SimpleNamespace", __init__=_simple_namespace))
 register("types.MethodType", Native("types.MethodType", lambda _m, function, obj: BoundMethod(function, obj)))
 register("types.MappingProxyType", Native("types.MappingProxyType", lambda _m, value: value))
-register("types.ModuleType", native_class("types.ModuleType", __init__=lambda _m, self, name="", *_a: self.attrs.update(__name__=name)))
-for _name in ("FunctionType", "LambdaType", "BuiltinFunctionType", "GeneratorType", "CodeType", "TracebackType", "BuiltinMethodType"):
+register(
+    "types.ModuleType",
+    native_class("types.ModuleType", __init__=lambda _m, self, name="", *_a: self.attrs.update(__name__=name)),
+)
+for _name in (
+    "FunctionType",
+    "LambdaType",
+    "BuiltinFunctionType",
+    "GeneratorType",
+    "CodeType",
+    "TracebackType",
+    "BuiltinMethodType",
+):
     _kind = Class(_name, f"types.{_name}", (OBJECT,), {})
     _kind.mro = linearise(_kind)
     if "Function" in _name or _name == "LambdaType":
-        _kind.namespace["__subclasshook__"] = Native("hook", lambda _m, kind: isinstance(kind, Class) and kind.qualname == "builtins.function")
+        _kind.namespace["__subclasshook__"] = Native(
+            "hook", lambda _m, kind: isinstance(kind, Class) and kind.qualname == "builtins.function"
+        )
         _kind.namespace["__new__"] = Native(_name, lambda m, _cls, *_a, **_k: m.derived("a function made from code"))
     register(f"types.{_name}", _kind)
 register("types.NoneType", builtin_types.NONE)
@@ -245,7 +283,10 @@ for _name in ("Number", "Real", "Integral", "Complex", "Rational"):
     _kind.mro = linearise(_kind)
     _names = ("int", "bool") if _name == "Integral" else ("int", "float", "bool")
     _kind.namespace["__subclasshook__"] = Native(
-        "hook", lambda _m, kind, _names=_names: isinstance(kind, Class) and any(c.name in _names and c.qualname.startswith("builtins.") for c in kind.mro)
+        "hook",
+        lambda _m, kind, _names=_names: (
+            isinstance(kind, Class) and any(c.name in _names and c.qualname.startswith("builtins.") for c in kind.mro)
+        ),
     )
     register(f"numbers.{_name}", _kind)
 
@@ -260,13 +301,20 @@ def add_metaclass(m: Any, _meta: Value) -> Value:
     return Native("six.add_metaclass", lambda _m, cls: cls)
 
 
-for _name, _value in (("PY2", False), ("PY3", True), ("string_types", (builtin_types.STR,)), ("integer_types", (builtin_types.INT,)), ("text_type", builtin_types.STR)):
+for _name, _value in (
+    ("PY2", False),
+    ("PY3", True),
+    ("string_types", (builtin_types.STR,)),
+    ("integer_types", (builtin_types.INT,)),
+    ("text_type", builtin_types.STR),
+):
     register(f"six.{_name}", _value)
 register("six.iteritems", Native("six.iteritems", lambda m, d: m.call(m.getattr(d, "items"))))
 register("six.itervalues", Native("six.itervalues", lambda m, d: m.call(m.getattr(d, "values"))))
 register("six.moves.range", builtin_types.RANGE)
-register("six.moves.cPickle.load", Native("pickle.load", lambda m, *_a, **_k: m.unknown("stored data", name="pickle.load")))
-
+register(
+    "six.moves.cPickle.load", Native("pickle.load", lambda m, *_a, **_k: m.unknown("stored data", name="pickle.load"))
+)
 
 
 @entry("builtins.__getattr__")
@@ -290,7 +338,11 @@ class GeneratorContext(HostObject):
     def _enter(self, m: Context) -> Value:
         function, args, kwargs = self.made
         self.generator = m.call(function, args, kwargs)
-        return next_item(m, self.generator, None) if isinstance(self.generator, GeneratorObject) else m.unknown("a context manager that does not yield")
+        return (
+            next_item(m, self.generator, None)
+            if isinstance(self.generator, GeneratorObject)
+            else m.unknown("a context manager that does not yield")
+        )
 
     def _exit(self, m: Any, kind: Value = None, error: Value = None, _traceback: Value = None) -> Value:
         generator, self.generator = self.generator, None
@@ -375,6 +427,8 @@ register("contextlib.closing", Native("contextlib.closing", lambda _m, value=Non
 register("contextlib.suppress", Native("contextlib.suppress", lambda _m, *kinds: Plain(None, kinds)))
 for _name in ("redirect_stdout", "redirect_stderr", "chdir"):
     register(f"contextlib.{_name}", Native(f"contextlib.{_name}", lambda _m, value=None: Plain(value)))
+
+
 def _decorate(m: Any, self: Instance, function: Value) -> Value:
     def inside(m: Any, *given: Value, **named: Value) -> Value:
         m.call(m.getattr(self, "__enter__"))
@@ -405,8 +459,14 @@ class BindingFunction(HostObject):
 
     def py_getattr(self, context: Any, name: str) -> Value:
         if name == "__get__":
-            return Native("__get__", lambda _m, obj, _cls=None: BoundMethod(self.native, obj) if obj is not None else self)
-        return context.find(self.original, name) if name in ("__name__", "__doc__", "__module__", "__qualname__") else MISSING
+            return Native(
+                "__get__", lambda _m, obj, _cls=None: BoundMethod(self.native, obj) if obj is not None else self
+            )
+        return (
+            context.find(self.original, name)
+            if name in ("__name__", "__doc__", "__module__", "__qualname__")
+            else MISSING
+        )
 
 
 register("contextlib.ContextDecorator", native_class("contextlib.ContextDecorator", __call__=_decorate))
@@ -598,7 +658,11 @@ def parameters_of(m: Any, target: Value) -> dict[str, Value] | None:
     code = target.closure.code
     hints = m.annotations(target)
     out: dict[str, Value] = {}
-    defaults = dict(zip(code.positional[len(code.positional) - len(target.defaults) :], target.defaults, strict=True)) if target.defaults else {}
+    defaults = (
+        dict(zip(code.positional[len(code.positional) - len(target.defaults) :], target.defaults, strict=True))
+        if target.defaults
+        else {}
+    )
     for name in code.positional[skip:]:
         out[name] = Parameter(name, defaults.get(name, EMPTY), "POSITIONAL_OR_KEYWORD", hints.get(name, EMPTY))
     if code.vararg:
@@ -613,7 +677,11 @@ def parameters_of(m: Any, target: Value) -> dict[str, Value] | None:
 @entry("inspect.signature")
 def signature(m: Any, target: Value, **_kw: Value) -> Value:
     found = parameters_of(m, target)
-    return m.unknown("the signature of a library function", name="inspect.signature") if found is None else Signature(found)
+    return (
+        m.unknown("the signature of a library function", name="inspect.signature")
+        if found is None
+        else Signature(found)
+    )
 
 
 @entry("inspect.getfullargspec", "inspect.getargspec")
@@ -669,7 +737,15 @@ def getmro(m: Any, cls: Value) -> Value:
     return cls.mro if isinstance(cls, Class) else ()
 
 
-@entry("inspect.getsource", "inspect.getfile", "inspect.getsourcefile", "inspect.getdoc", "inspect.stack", "inspect.currentframe", "inspect.getsourcelines")
+@entry(
+    "inspect.getsource",
+    "inspect.getfile",
+    "inspect.getsourcefile",
+    "inspect.getdoc",
+    "inspect.stack",
+    "inspect.currentframe",
+    "inspect.getsourcelines",
+)
 def getsource(m: Any, *_args: Value) -> Value:
     return m.derived("the text of the script", "str")
 

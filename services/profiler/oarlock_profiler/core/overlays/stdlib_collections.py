@@ -48,7 +48,13 @@ def _abstract(name: str, *hosts: str) -> None:
             return False
         if any(c.name in wanted and c.qualname.startswith(("builtins.", "collections.")) for c in kind.mro):
             return True
-        needs = {"Iterable": "__iter__", "Callable": "__call__", "Sized": "__len__", "Container": "__contains__", "Hashable": "__hash__"}
+        needs = {
+            "Iterable": "__iter__",
+            "Callable": "__call__",
+            "Sized": "__len__",
+            "Container": "__contains__",
+            "Hashable": "__hash__",
+        }
         return name in needs and kind.lookup(needs[name]) is not MISSING
 
     cls.namespace["__subclasshook__"] = Native("__subclasshook__", hook)
@@ -62,10 +68,7 @@ def _mapping_get(m: Any, self: Value, key: Value, default: Value = None) -> Valu
 
 
 def _mapping_contains(m: Any, self: Value, key: Value) -> Value:
-    for one in m.iterate(self).items:
-        if m.truth(operators.compare(m, "==", one, key)) is True:
-            return True
-    return False
+    return any(m.truth(operators.compare(m, "==", one, key)) is True for one in m.iterate(self).items)
 
 
 def _mapping_update(m: Any, self: Value, other: Value = (), **more: Value) -> None:
@@ -89,6 +92,11 @@ def _mapping_setdefault(m: Any, self: Value, key: Value, default: Value = None) 
     return operators.getitem(m, self, key)
 
 
+def _mapping_clear(m: Any, self: Value) -> None:
+    for key in m.listed(self):
+        operators.delitem(m, self, key)
+
+
 _MAPPING: dict[str, Callable[..., Value]] = {
     "get": _mapping_get,
     "__contains__": _mapping_contains,
@@ -98,7 +106,7 @@ _MAPPING: dict[str, Callable[..., Value]] = {
 }
 _MUTABLE_MAPPING: dict[str, Callable[..., Value]] = {
     "update": _mapping_update, "pop": _mapping_pop, "setdefault": _mapping_setdefault,
-    "clear": lambda m, self: [operators.delitem(m, self, k) for k in m.listed(self)] and None,
+    "clear": _mapping_clear,
 }  # fmt: skip
 
 
@@ -135,7 +143,18 @@ _abstract("Set", "set", "frozenset")
 _abstract("MutableSet", "set")
 _abstract("Callable", "function")
 _abstract("Hashable", "str", "int", "float", "tuple", "frozenset", "bytes")
-for _name in ("Awaitable", "Coroutine", "AsyncIterator", "AsyncIterable", "AsyncGenerator", "Reversible", "ByteString", "KeysView", "ItemsView", "ValuesView"):
+for _name in (
+    "Awaitable",
+    "Coroutine",
+    "AsyncIterator",
+    "AsyncIterable",
+    "AsyncGenerator",
+    "Reversible",
+    "ByteString",
+    "KeysView",
+    "ItemsView",
+    "ValuesView",
+):
     _abstract(_name)
 
 
@@ -187,7 +206,9 @@ class NamedTupleMeta(classes.Meta):
         return TupleInstance(cls, items)
 
 
-def named_tuple(m: Any, name: str, fields: tuple[str, ...], defaults: dict[str, Value], extra: dict[str, Value]) -> Class:
+def named_tuple(
+    m: Any, name: str, fields: tuple[str, ...], defaults: dict[str, Value], extra: dict[str, Value]
+) -> Class:
     """The class of a named tuple."""
     namespace: dict[str, Value] = dict(extra)
     for index, field in enumerate(fields):
@@ -198,7 +219,10 @@ def named_tuple(m: Any, name: str, fields: tuple[str, ...], defaults: dict[str, 
     namespace["_field_defaults"] = defaults
     namespace["_asdict"] = Method("_asdict", lambda _m, self: dict(zip(fields, tuple.__iter__(self), strict=True)))
     namespace["_replace"] = Method(
-        "_replace", lambda m, self, **kw: meta.build(m, self.cls, [], {**dict(zip(fields, tuple.__iter__(self), strict=True)), **kw})
+        "_replace",
+        lambda m, self, **kw: meta.build(
+            m, self.cls, [], {**dict(zip(fields, tuple.__iter__(self), strict=True)), **kw}
+        ),
     )
     namespace["_make"] = ClassMethod(Native("_make", lambda m, cls, items: meta.build(m, cls, m.listed(items), {})))
     namespace["__new__"] = StaticMethod(Native("__new__", lambda m, cls, *args, **kw: meta.build(m, cls, args, kw)))
@@ -209,7 +233,9 @@ def named_tuple(m: Any, name: str, fields: tuple[str, ...], defaults: dict[str, 
 
 
 @entry("collections.namedtuple")
-def namedtuple(m: Any, name: Value, fields: Value, *, rename: Value = False, defaults: Value = None, module: Value = None) -> Value:
+def namedtuple(
+    m: Any, name: Value, fields: Value, *, rename: Value = False, defaults: Value = None, module: Value = None
+) -> Value:
     if isinstance(fields, str):
         fields = fields.replace(",", " ").split()
     names = tuple(f for f in m.listed(fields) if isinstance(f, str))[:1000]
@@ -239,7 +265,8 @@ NAMED_TUPLE = Class("NamedTuple", "typing.NamedTuple", (OBJECT,), {})
 NAMED_TUPLE.mro = linearise(NAMED_TUPLE)
 NAMED_TUPLE.meta = _TypedTuple()
 NAMED_TUPLE.namespace["__new__"] = Native(
-    "NamedTuple", lambda m, _cls, name, fields=(), **_kw: named_tuple(m, name, tuple(p[0] for p in m.listed(fields)), {}, {})
+    "NamedTuple",
+    lambda m, _cls, name, fields=(), **_kw: named_tuple(m, name, tuple(p[0] for p in m.listed(fields)), {}, {}),
 )
 register("typing.NamedTuple", NAMED_TUPLE)
 
@@ -267,7 +294,9 @@ def chain_from(m: Any, sources: Value) -> Value:
 def _chain(m: Any, sources: list[Value]) -> HostIterator:
     iterations = [m.iterate(s) for s in sources]
     exact = all(i.exact for i in iterations)
-    counts = [i.count if i.count is not None else len(i.items) if hasattr(i.items, "__len__") else None for i in iterations]
+    counts = [
+        i.count if i.count is not None else len(i.items) if hasattr(i.items, "__len__") else None for i in iterations
+    ]
     total = sum(c for c in counts if c is not None) if not exact and None not in counts else None
     return HostIterator(itertools.chain.from_iterable(i.items for i in iterations), exact, total)
 
@@ -302,7 +331,11 @@ def cycle(m: Any, source: Value) -> Value:
 
 @entry("itertools.count")
 def count(m: Any, start: Value = 0, step: Value = 1) -> Value:
-    return HostIterator(itertools.count(start, step) if isinstance(start, (int, float)) and isinstance(step, (int, float)) else iter([start]))
+    return HostIterator(
+        itertools.count(start, step)
+        if isinstance(start, (int, float)) and isinstance(step, (int, float))
+        else iter([start])
+    )
 
 
 @entry("itertools.repeat")
@@ -328,14 +361,16 @@ def product(m: Any, *sources: Value, repeat: Value = 1) -> Value:
     return _bounded(m, "product", itertools.product(*pools, repeat=times))
 
 
+def _chosen(function: Callable[..., Iterator[Value]]) -> Callable[..., Value]:
+    def call(m: Any, items: Value, r: Value = None) -> Value:
+        listed = m.listed(items)
+        return _bounded(m, "", function(listed, r) if r is not None else function(listed))
+
+    return call
+
+
 for _name in ("permutations", "combinations", "combinations_with_replacement"):
-    register(
-        f"itertools.{_name}",
-        Native(
-            f"itertools.{_name}",
-            lambda m, items, r=None, _f=getattr(itertools, _name): _bounded(m, "", _f(m.listed(items), r) if r is not None else _f(m.listed(items))),
-        ),
-    )
+    register(f"itertools.{_name}", Native(f"itertools.{_name}", _chosen(getattr(itertools, _name))))
 
 
 @entry("itertools.zip_longest")
@@ -360,7 +395,9 @@ def dropwhile(m: Any, test: Value, source: Value) -> Value:
 
 @entry("itertools.filterfalse")
 def filterfalse(m: Any, test: Value, source: Value) -> Value:
-    return _lazy(m, lambda items: (i for i in items if m.truth(i if test is None else m.call(test, [i])) is not True), source)
+    return _lazy(
+        m, lambda items: (i for i in items if m.truth(i if test is None else m.call(test, [i])) is not True), source
+    )
 
 
 @entry("itertools.accumulate")
@@ -449,7 +486,9 @@ class PartialMethod(HostObject):
 
     def py_getattr(self, context: Context, name: str) -> Value:
         if name == "__get__":
-            return Native("__get__", lambda _m, obj, _cls=None: Partial(BoundMethod(self.function, obj), self.args, self.kwargs))
+            return Native(
+                "__get__", lambda _m, obj, _cls=None: Partial(BoundMethod(self.function, obj), self.args, self.kwargs)
+            )
         return MISSING
 
 
@@ -516,7 +555,11 @@ class Cached(HostObject):
             return Native(name, lambda _m: self.kept.clear() if name == "cache_clear" else None)
         if name == "__wrapped__":
             return self.function
-        return context.find(self.function, name) if name in ("__name__", "__doc__", "__module__", "__qualname__") else MISSING
+        return (
+            context.find(self.function, name)
+            if name in ("__name__", "__doc__", "__module__", "__qualname__")
+            else MISSING
+        )
 
 
 @entry("functools.lru_cache", "functools.cache")
@@ -627,7 +670,13 @@ def nlargest(m: Any, n: Value, items: Value, key: Value = None) -> Value:
     return sort_items(m, m.listed(items), key, True)[: n if isinstance(n, int) else None]
 
 
-register("heapq.nsmallest", Native("heapq.nsmallest", lambda m, n, items, key=None: sort_items(m, m.listed(items), key, False)[: n if isinstance(n, int) else None]))
+register(
+    "heapq.nsmallest",
+    Native(
+        "heapq.nsmallest",
+        lambda m, n, items, key=None: sort_items(m, m.listed(items), key, False)[: n if isinstance(n, int) else None],
+    ),
+)
 
 
 @entry("bisect.bisect", "bisect.bisect_right", "bisect.bisect_left", "bisect.insort")

@@ -1,4 +1,4 @@
-"""Command lines beyond argparse: ``click``, ``typer``, ``fire``, ``absl`` flags, ``tap``/``simple_parsing``-like classes.
+"""Command lines beyond argparse: ``click``, ``typer``, ``fire``, ``absl`` flags.
 
 Each is turned into the argparse model of :mod:`stdlib_argparse`, so that missing and unknown arguments read the same.
 """
@@ -170,7 +170,9 @@ class Command(HostObject):
     def py_call(self, context: Any, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         if kwargs:
             return context.call(self.callback, (), kwargs)
-        given = context.listed(args[0]) if args and isinstance(args[0], (list, tuple)) else list(context.request.arguments)
+        given = (
+            context.listed(args[0]) if args and isinstance(args[0], (list, tuple)) else list(context.request.arguments)
+        )
         return self.run(context, [a for a in given if isinstance(a, str)])
 
     def run(self, m: Any, arguments: list[str]) -> Value:
@@ -192,7 +194,9 @@ class Command(HostObject):
         for option in options:
             option.add_to(m, parser)
         values = _values(m, parser, arguments)
-        return m.call(self.callback, self.leading(m), {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+        return m.call(
+            self.callback, self.leading(m), {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        )
 
     def options(self, m: Any) -> list[Option]:
         """The options of the callback."""
@@ -200,7 +204,11 @@ class Command(HostObject):
 
     def leading(self, m: Any) -> list[Value]:
         """What is passed before the options (``pass_context``)."""
-        return [m.derived("a click context")] if isinstance(self.callback, Function) and self.callback.attrs.get(".context") else []
+        return (
+            [m.derived("a click context")]
+            if isinstance(self.callback, Function) and self.callback.attrs.get(".context")
+            else []
+        )
 
 
 def _click_command(group: bool) -> Any:
@@ -233,7 +241,15 @@ class Choice(HostObject):
         return context.call(self.convert, args) if self.convert is not None else args[0]
 
 
-for _name, _kind in (("Choice", None), ("Path", None), ("File", None), ("IntRange", INT), ("FloatRange", FLOAT), ("Tuple", None), ("DateTime", None)):
+for _name, _kind in (
+    ("Choice", None),
+    ("Path", None),
+    ("File", None),
+    ("IntRange", INT),
+    ("FloatRange", FLOAT),
+    ("Tuple", None),
+    ("DateTime", None),
+):
     register(f"click.{_name}", Native(f"click.{_name}", lambda _m, *_a, _kind=_kind, **_k: Choice(_kind)))
 for _name, _kind in (("STRING", STR), ("INT", INT), ("FLOAT", FLOAT), ("BOOL", BOOL)):
     register(f"click.{_name}", _kind)
@@ -316,8 +332,12 @@ class Typed(Command):
 
 
 register("typer.Typer", Native("typer.Typer", lambda _m, *_a, **_k: Typed(None, True)))
-register("typer.Option", Native("typer.Option", lambda _m, default=EMPTY, *names, **_k: _declared(default, names, False)))
-register("typer.Argument", Native("typer.Argument", lambda _m, default=EMPTY, *names, **_k: _declared(default, names, True)))
+register(
+    "typer.Option", Native("typer.Option", lambda _m, default=EMPTY, *names, **_k: _declared(default, names, False))
+)
+register(
+    "typer.Argument", Native("typer.Argument", lambda _m, default=EMPTY, *names, **_k: _declared(default, names, True))
+)
 
 
 def _declared(default: Value, names: tuple[Value, ...], positional: bool) -> Declared:
@@ -400,7 +420,13 @@ def _fill(m: Any, target: Value, positional: list[Value], named: dict[str, Value
 
 @entry("fire.Fire")
 def fire(m: Any, component: Value = None, command: Value = None, *_args: Value, **_kw: Value) -> Value:
-    words = list(m.request.arguments) if command is None else m.listed(command) if not isinstance(command, str) else command.split()
+    words = (
+        list(m.request.arguments)
+        if command is None
+        else m.listed(command)
+        if not isinstance(command, str)
+        else command.split()
+    )
     target = component
     if target is None:
         target = {k: v for k, v in m.frames[0].globals.items() if isinstance(v, (Function, Class))}
@@ -414,7 +440,9 @@ def fire(m: Any, component: Value = None, command: Value = None, *_args: Value, 
                 continue
             return m.unknown(f"one of the commands {', '.join(map(str, target))[:200]} must be named", name="command")
         if isinstance(target, Class):
-            positional, named = split_words([w for w in words if w.startswith("-")] if words and not words[0].startswith("-") else words)
+            positional, named = split_words(
+                [w for w in words if w.startswith("-")] if words and not words[0].startswith("-") else words
+            )
             made = _fill(m, target, [], _fits(m, target, named))
             words = [w for w in words if not w.startswith("-")] + _left(named)
             target = made
@@ -455,7 +483,11 @@ class Flags(HostObject):
             return values[name]
         if name in ("flag_values_dict",):
             return Native(name, lambda m: dict(flag_values(m)))
-        return Native(name, lambda _m, *_a, **_k: None) if name in ("mark_as_parsed", "append_flags_into_file") else MISSING
+        return (
+            Native(name, lambda _m, *_a, **_k: None)
+            if name in ("mark_as_parsed", "append_flags_into_file")
+            else MISSING
+        )
 
     def py_setattr(self, context: Any, name: str, value: Value) -> bool:
         flag_values(context)[name] = value
@@ -493,7 +525,8 @@ def flag_values(m: Any) -> dict[str, Value]:
 
 
 _FLAG_TYPES: dict[str, Any] = {
-    "string": None, "integer": INT, "float": FLOAT, "enum": None, "list": None, "multi_string": None, "spaceseplist": None,
+    "string": None, "integer": INT, "float": FLOAT, "enum": None, "list": None, "multi_string": None,
+    "spaceseplist": None,
     "multi_integer": INT, "enum_class": None, "multi_enum": None, "multi_float": FLOAT,
 }  # fmt: skip
 
@@ -525,7 +558,13 @@ def _define(kind: str) -> Any:
 def _define_boolean(m: Any, name: Value, default: Value = False, *_args: Value, **_kw: Value) -> Value:
     kept = m.state.setdefault("absl", {"parser": ParserInstance(PARSER), "values": None, "set": {}})
     parser = kept["parser"]
-    add_argument(m, parser, parser.host, (f"--{name}",), {"default": default, "dest": name, "nargs": "?", "const": True, "type": Native("bool", _boolean)})
+    add_argument(
+        m,
+        parser,
+        parser.host,
+        (f"--{name}",),
+        {"default": default, "dest": name, "nargs": "?", "const": True, "type": Native("bool", _boolean)},
+    )
     add_argument(m, parser, parser.host, (f"--no{name}",), {"default": default, "dest": name, "action": "store_false"})
     kept["values"] = None
     return Holder(default, name if isinstance(name, str) else None)
@@ -537,7 +576,13 @@ for _module in ("absl.flags", "gflags"):
     for _name in ("bool", "boolean"):
         register(f"{_module}.DEFINE_{_name}", Native(f"{_module}.DEFINE_{_name}", _define_boolean))
     register(f"{_module}.FLAGS", Flags())
-    for _name in ("mark_flag_as_required", "mark_flags_as_required", "adopt_module_key_flags", "declare_key_flag", "register_validator"):
+    for _name in (
+        "mark_flag_as_required",
+        "mark_flags_as_required",
+        "adopt_module_key_flags",
+        "declare_key_flag",
+        "register_validator",
+    ):
         register(f"{_module}.{_name}", Native(_name, lambda _m, *_a, **_k: None))
 
 
@@ -547,7 +592,18 @@ def app_run(m: Any, main: Value, *_args: Value, **_kw: Value) -> Value:
     return m.call(main, [[m.request.entry]])
 
 
-for _name in ("info", "warning", "error", "debug", "fatal", "set_verbosity", "log", "vlog", "log_first_n", "use_absl_handler"):
+for _name in (
+    "info",
+    "warning",
+    "error",
+    "debug",
+    "fatal",
+    "set_verbosity",
+    "log",
+    "vlog",
+    "log_first_n",
+    "use_absl_handler",
+):
     register(f"absl.logging.{_name}", Native(f"absl.logging.{_name}", lambda _m, *_a, **_k: None))
 for _name in ("INFO", "WARNING", "ERROR", "DEBUG"):
     register(f"absl.logging.{_name}", 0)
@@ -559,12 +615,10 @@ def docopt(m: Any, *_args: Value, **_kw: Value) -> Value:
 
 
 _PLAIN = native_class("jsonargparse.ArgumentParser", bases=(PARSER,))
-_PLAIN.make = ParserInstance  # type: ignore[assignment]
+_PLAIN.make = ParserInstance
 register("jsonargparse.ArgumentParser", _PLAIN)
 
 
 @entry("jsonargparse.CLI", "plac.call")
 def cli(m: Any, component: Value = None, *_args: Value, **_kw: Value) -> Value:
     return fire(m, component)
-
-

@@ -4,6 +4,8 @@ All are dictionaries whose keys are also attributes. Hydra composes YAML of the 
 line; a missing file is an unknown by name.
 """
 
+# ruff: noqa: PLW0108 - tables
+
 from __future__ import annotations
 
 import posixpath
@@ -19,7 +21,8 @@ from oarlock_profiler.core.overlays.stdlib_dataclasses import fields_of
 from oarlock_profiler.core.overlays.stdlib_files import load_yaml, open_file
 
 LIBRARIES = (
-    "omegaconf", "hydra", "yacs", "easydict", "addict", "munch", "ml_collections", "box", "attrdict", "confection", "dotmap",
+    "omegaconf", "hydra", "yacs", "easydict", "addict", "munch", "ml_collections", "box", "attrdict", "confection",
+    "dotmap",
     "pyhocon", "configargparse", "dotenv",
 )  # fmt: skip
 _DEPTH = 60
@@ -130,10 +133,14 @@ def _interpolated(m: Any, root: Value, path: str) -> Value:
         return m.request.environment.get(name, default or MISSING)
     resolver = m.state.get("omegaconf resolvers", {}).get(path.partition(":")[0])
     if ":" in path:
-        return MISSING if resolver is None else m.call(resolver, [_scalar(a.strip()) for a in path.partition(":")[2].split(",")])
+        return (
+            MISSING
+            if resolver is None
+            else m.call(resolver, [_scalar(a.strip()) for a in path.partition(":")[2].split(",")])
+        )
     value = root
     for part in path.lstrip(".").replace("[", ".").replace("]", "").split("."):
-        if isinstance(value, dict) and part in value.keys():
+        if isinstance(value, dict) and dict.__contains__(value, part):
             value = dict.__getitem__(value, part)
         elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
             value = value[int(part)]
@@ -173,7 +180,9 @@ def _structured(m: Any, value: Value) -> Value:
     made = m.call(value) if isinstance(value, Class) else value
     if not isinstance(made, Instance):
         return {}
-    return {n: _structured(m, v) if isinstance(v, Instance) and fields_of(m, v.cls) else v for n, v in made.attrs.items()}
+    return {
+        n: _structured(m, v) if isinstance(v, Instance) and fields_of(m, v.cls) else v for n, v in made.attrs.items()
+    }
 
 
 @entry("omegaconf.OmegaConf.load")
@@ -273,8 +282,14 @@ register("omegaconf.DictConfig", CONFIG)
 register("omegaconf.ListConfig", native_class("omegaconf.ListConfig"))
 register("omegaconf.MISSING", "???")
 register("omegaconf.II", Native("II", lambda _m, path: f"${{{path}}}"))
-register("omegaconf.open_dict", Native("open_dict", lambda m, *_a: m.call(m.getattr(m.importer.load("contextlib"), "nullcontext"))))
-register("omegaconf.read_write", Native("read_write", lambda m, *_a: m.call(m.getattr(m.importer.load("contextlib"), "nullcontext"))))
+register(
+    "omegaconf.open_dict",
+    Native("open_dict", lambda m, *_a: m.call(m.getattr(m.importer.load("contextlib"), "nullcontext"))),
+)
+register(
+    "omegaconf.read_write",
+    Native("read_write", lambda m, *_a: m.call(m.getattr(m.importer.load("contextlib"), "nullcontext"))),
+)
 
 # -- hydra -----------------------------------------------------------------------------------------------------------
 
@@ -342,7 +357,7 @@ def _group(m: Any, base: str, item: dict[str, Value], chosen: dict[str, str], to
             continue
         group, _, package = group.partition("@")
         value = chosen.get(group, value)
-        if value is None or value == "null" or value == "???":
+        if value is None or value in ("null", "???"):
             if value == "???":
                 m.findings.gap(f"configuration group {group}", m.where, "it must be chosen on the command line")
             continue
@@ -407,7 +422,9 @@ class _Store(Instance):
     """``ConfigStore.instance()``."""
 
 
-def _store(m: Any, self: Value, name: Value = None, node: Value = None, group: Value = None, *_args: Value, **_kw: Value) -> None:
+def _store(
+    m: Any, self: Value, name: Value = None, node: Value = None, group: Value = None, *_args: Value, **_kw: Value
+) -> None:
     if isinstance(name, str) and group is None:
         structured = _structured(m, node) if not isinstance(node, dict) else node
         m.state.setdefault("hydra store", {})[name] = unwrap(structured)
@@ -461,7 +478,9 @@ def instantiate(m: Any, config: Value = None, *args: Value, **kwargs: Value) -> 
     given: dict[str, Value] = {}
     for key in list(config):
         if isinstance(key, str) and not (key.startswith("_") and key.endswith("_")):
-            value = resolved(m, config, dict.__getitem__(config, key)) if isinstance(config, DictInstance) else config[key]
+            value = (
+                resolved(m, config, dict.__getitem__(config, key)) if isinstance(config, DictInstance) else config[key]
+            )
             given[key] = instantiate(m, value) if recursive is not False and isinstance(value, (dict, list)) else value
     given.update(kwargs)
     if target is None:
@@ -478,17 +497,30 @@ for _name in ("get_class", "get_method", "get_object"):
 for _name in ("get_original_cwd",):
     register(f"hydra.utils.{_name}", Native(f"hydra.utils.{_name}", lambda _m: "/bundle"))
 register("hydra.utils.to_absolute_path", Native("to_absolute_path", lambda _m, path: path))
-register("hydra.core.hydra_config.HydraConfig.get", Native("HydraConfig.get", lambda m: m.derived("hydra's own settings")))
-register("hydra.core.global_hydra.GlobalHydra.instance", Native("GlobalHydra.instance", lambda m: m.derived("hydra's own settings")))
+register(
+    "hydra.core.hydra_config.HydraConfig.get", Native("HydraConfig.get", lambda m: m.derived("hydra's own settings"))
+)
+register(
+    "hydra.core.global_hydra.GlobalHydra.instance",
+    Native("GlobalHydra.instance", lambda m: m.derived("hydra's own settings")),
+)
 
 # -- the others ------------------------------------------------------------------------------------------------------
 
-for _name, _forgiving in (("easydict.EasyDict", False), ("addict.Dict", True), ("munch.Munch", False), ("ml_collections.ConfigDict", False), ("box.Box", False), ("attrdict.AttrDict", False), ("dotmap.DotMap", True)):
+for _name, _forgiving in (
+    ("easydict.EasyDict", False),
+    ("addict.Dict", True),
+    ("munch.Munch", False),
+    ("ml_collections.ConfigDict", False),
+    ("box.Box", False),
+    ("attrdict.AttrDict", False),
+    ("dotmap.DotMap", True),
+):
     register(_name, _config_class(_name, _forgiving))
 register("ml_collections.config_dict.ConfigDict", _config_class("ml_collections.ConfigDict", False))
 register("ml_collections.config_dict.placeholder", Native("placeholder", lambda _m, *_a, **_k: None))
-register("munch.munchify", Native("munchify", lambda _m, value: wrap(_MUNCH, value)))
 _MUNCH = _config_class("munch.Munch", False)
+register("munch.munchify", Native("munchify", lambda _m, value: wrap(_MUNCH, value)))
 YACS = _config_class("yacs.config.CfgNode", False)
 
 
@@ -530,5 +562,9 @@ register("yacs.config.CfgNode", YACS)
 register("yacs.config.load_cfg", Native("load_cfg", lambda m, file: wrap(YACS, load_yaml(m, file))))
 register("dotenv.load_dotenv", Native("load_dotenv", lambda _m, *_a, **_k: True))
 _ERRORS = EXCEPTIONS
-for _name in ("omegaconf.errors.ConfigAttributeError", "omegaconf.errors.ConfigKeyError", "hydra.errors.MissingConfigException"):
+for _name in (
+    "omegaconf.errors.ConfigAttributeError",
+    "omegaconf.errors.ConfigKeyError",
+    "hydra.errors.MissingConfigException",
+):
     register(_name, _ERRORS["Exception"])

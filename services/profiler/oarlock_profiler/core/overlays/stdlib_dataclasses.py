@@ -28,7 +28,9 @@ LIBRARIES = ("dataclasses", "attr", "attrs", "pydantic")
 class Field(HostObject):
     """``dataclasses.field(...)``, and what ``fields()`` gives."""
 
-    def __init__(self, default: Value = MISSING, factory: Value = MISSING, init: bool = True, metadata: Value = None) -> None:
+    def __init__(
+        self, default: Value = MISSING, factory: Value = MISSING, init: bool = True, metadata: Value = None
+    ) -> None:
         self.name = ""
         self.type: Value = None
         self.default = default
@@ -68,7 +70,16 @@ register("dataclasses.Field", native_class("dataclasses.Field"))
 
 
 @entry("dataclasses.field", "attr.ib", "attr.field", "attrs.field", "attr.attrib", "pydantic.Field")
-def field(m: Any, default: Value = MISSING, *, default_factory: Value = MISSING, factory: Value = MISSING, init: Value = True, metadata: Value = None, **_kw: Value) -> Value:
+def field(
+    m: Any,
+    default: Value = MISSING,
+    *,
+    default_factory: Value = MISSING,
+    factory: Value = MISSING,
+    init: Value = True,
+    metadata: Value = None,
+    **_kw: Value,
+) -> Value:
     if default is ...:
         default = MISSING
     if isinstance(default, Instance) and default is ABSENT:
@@ -143,7 +154,9 @@ def make_dataclass(m: Any, cls: Class, options: dict[str, Value]) -> Class:
     def equal(m: Any, self: Instance, other: Value) -> Value:
         if not isinstance(other, Instance) or other.cls is not self.cls:
             return NotImplemented
-        return m.call(m.builtins["all"], [[operators.compare(m, "==", self.attrs.get(n), other.attrs.get(n)) for n in fields]])
+        return m.call(
+            m.builtins["all"], [[operators.compare(m, "==", self.attrs.get(n), other.attrs.get(n)) for n in fields]]
+        )
 
     def shown(m: Any, self: Instance) -> Value:
         parts = [f"{n}={text(m, self.attrs.get(n), quote=True)}" for n in fields]
@@ -155,6 +168,7 @@ def make_dataclass(m: Any, cls: Class, options: dict[str, Value]) -> Class:
     if options.get("eq") is not False:
         cls.namespace.setdefault("__eq__", Method(f"{cls.name}.__eq__", equal))
     if options.get("order") is True:
+
         def key(m: Any, self: Instance) -> Value:
             return tuple(self.attrs.get(n) for n in fields)
 
@@ -163,7 +177,16 @@ def make_dataclass(m: Any, cls: Class, options: dict[str, Value]) -> Class:
     return cls
 
 
-@entry("dataclasses.dataclass", "attr.s", "attr.attrs", "attrs.define", "attr.define", "attr.dataclass", "attrs.frozen", "pydantic.dataclasses.dataclass")
+@entry(
+    "dataclasses.dataclass",
+    "attr.s",
+    "attr.attrs",
+    "attrs.define",
+    "attr.define",
+    "attr.dataclass",
+    "attrs.frozen",
+    "pydantic.dataclasses.dataclass",
+)
 def dataclass(m: Any, cls: Value = None, /, **options: Value) -> Value:
     if isinstance(cls, Class):
         return make_dataclass(m, cls, options)
@@ -242,12 +265,20 @@ _MODEL = native_class(
 )
 _MODEL.meta = _ModelMeta()
 for _name in ("model_validate", "parse_obj"):
-    _MODEL.namespace[_name] = ClassMethod(Native(f"pydantic.{_name}", lambda m, cls, data, **_k: m.call(cls, [], m.mapping(data))))
+    _MODEL.namespace[_name] = ClassMethod(
+        Native(f"pydantic.{_name}", lambda m, cls, data, **_k: m.call(cls, [], m.mapping(data)))
+    )
 register("pydantic.BaseModel", _MODEL)
 register("pydantic_settings.BaseSettings", _MODEL)
 
 
-@entry("pydantic.validator", "pydantic.field_validator", "pydantic.model_validator", "pydantic.root_validator", "attr.validators.instance_of")
+@entry(
+    "pydantic.validator",
+    "pydantic.field_validator",
+    "pydantic.model_validator",
+    "pydantic.root_validator",
+    "attr.validators.instance_of",
+)
 def validator(m: Any, *_args: Value, **_kw: Value) -> Value:
     return Native("pydantic.validator", lambda _m, fn: fn)
 

@@ -3,6 +3,8 @@
 Only the bundle is read, through :class:`Sources`; nothing is ever written. A file that is not there is an unknown.
 """
 
+# ruff: noqa: E501 - tables
+
 from __future__ import annotations
 
 import json
@@ -128,7 +130,7 @@ class File(HostObject):
             "write": self._write,
             "__enter__": lambda m: self,
             "__exit__": lambda m, *_error: None,
-            "__next__": lambda m: self._line(m),
+            "__next__": self._line,
         }
         if name in methods:
             return Native(f"file.{name}", methods[name])
@@ -209,7 +211,9 @@ def load_json(m: Any, source: Value, *_args: Value, object_hook: Value = None, *
 
 
 @entry("json.dumps", "simplejson.dumps", "ujson.dumps", "orjson.dumps")
-def dump_json(m: Any, value: Value, *_args: Value, indent: Value = None, sort_keys: Value = False, **_kw: Value) -> Value:
+def dump_json(
+    m: Any, value: Value, *_args: Value, indent: Value = None, sort_keys: Value = False, **_kw: Value
+) -> Value:
     from oarlock_profiler.core.overlays.host_functions import first_unknown  # noqa: PLC0415
 
     doubt = first_unknown([value])
@@ -270,18 +274,26 @@ unknown_result(
     None, "stored data that only running the script would read", "pickle.load", "pickle.loads", "joblib.load", "dill.load",
     "h5py.File", "lmdb.open", "zipfile.ZipFile", "tarfile.open", "gzip.GzipFile", "pickle.Unpickler", "cPickle.load", quiet=False,
 )  # fmt: skip
+
+
 def _is_archive(suffixes: tuple[str, ...]) -> Any:
     def test(m: Any, path: Value) -> Value:
         if isinstance(path, (Instance, HostObject)) and not isinstance(path, str):
             method = m.find(path, "__fspath__")
             path = m.call(method) if method is not MISSING else path
-        return path.lower().endswith(suffixes) if isinstance(path, str) else m.derived("whether a file is an archive", "bool")
+        return (
+            path.lower().endswith(suffixes)
+            if isinstance(path, str)
+            else m.derived("whether a file is an archive", "bool")
+        )
 
     return test
 
 
 register("zipfile.is_zipfile", Native("zipfile.is_zipfile", _is_archive((".zip",))))
-register("tarfile.is_tarfile", Native("tarfile.is_tarfile", _is_archive((".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz"))))
+register(
+    "tarfile.is_tarfile", Native("tarfile.is_tarfile", _is_archive((".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")))
+)
 register("pickle.HIGHEST_PROTOCOL", 5)
 register("yaml.YAMLError", EXCEPTIONS["ValueError"])
 register("json.JSONDecodeError", EXCEPTIONS["ValueError"])
@@ -298,11 +310,15 @@ for _name in ("PickleError", "UnpicklingError", "PicklingError"):
 def _rows(m: Any, source: Value, dictionary: bool, delimiter: str) -> Value:
     import csv  # noqa: PLC0415
 
-    text = content_of(m, source) if isinstance(source, (File, Unknown, str)) else "\n".join(
-        line for line in m.listed(source) if isinstance(line, str)
+    text = (
+        content_of(m, source)
+        if isinstance(source, (File, Unknown, str))
+        else "\n".join(line for line in m.listed(source) if isinstance(line, str))
     )
     if isinstance(text, Unknown):
-        item: Value = Unknown(text.why, text.where, "dict" if dictionary else "list", item=Unknown(text.why, text.where, "str"))
+        item: Value = Unknown(
+            text.why, text.where, "dict" if dictionary else "list", item=Unknown(text.why, text.where, "str")
+        )
         return Unknown(text.why, text.where, "list", item=item)
     lines = text.splitlines()
     reader: Any = csv.DictReader(lines, delimiter=delimiter) if dictionary else csv.reader(lines, delimiter=delimiter)
@@ -351,7 +367,10 @@ class Config(HostObject):
         if name == "read":
             return Native("configparser.read", self._read)
         if name in ("read_file", "readfp"):
-            return Native(name, lambda m, file: m.host(self.host.read_string, t) if isinstance(t := content_of(m, file), str) else None)
+            return Native(
+                name,
+                lambda m, file: m.host(self.host.read_string, t) if isinstance(t := content_of(m, file), str) else None,
+            )
         if name == "read_string":
             return Native(name, lambda m, text: m.host(self.host.read_string, text) if isinstance(text, str) else None)
         if name in ("get", "getint", "getfloat", "getboolean"):

@@ -1,5 +1,7 @@
 """``math``, ``cmath``, ``operator``, ``statistics``; ``random`` as unknowns within their range."""
 
+# ruff: noqa: PLW0108 - tables
+
 from __future__ import annotations
 
 import cmath
@@ -15,10 +17,46 @@ from oarlock_profiler.core.overlays.registry import entry, native_class, registe
 LIBRARIES = ("math", "cmath", "operator", "statistics", "random", "secrets")
 _LARGE = 5_000
 
-for _name in (
-    "acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees dist erf erfc exp exp2 expm1 fabs fmod "
-    "fsum gamma hypot ldexp lgamma log log10 log1p log2 radians remainder sin sinh sqrt tan tanh ulp nextafter"
-).split():
+for _name in [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "copysign",
+    "cos",
+    "cosh",
+    "degrees",
+    "dist",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "fabs",
+    "fmod",
+    "fsum",
+    "gamma",
+    "hypot",
+    "ldexp",
+    "lgamma",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "radians",
+    "remainder",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "ulp",
+    "nextafter",
+]:
     if hasattr(math, _name):
         pure(f"math.{_name}", getattr(math, _name), "float")
 for _name in ("ceil", "floor", "trunc", "gcd", "lcm", "isqrt"):
@@ -75,7 +113,10 @@ _BINARY = {
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "is_": "is", "is_not": "is not"}
 for _name, _op in _BINARY.items():
     register(f"operator.{_name}", Native(f"operator.{_name}", lambda m, a, b, _op=_op: operators.binary(m, _op, a, b)))
-    register(f"operator.i{_name.rstrip('_')}", Native(f"operator.i{_name}", lambda m, a, b, _op=_op: operators.inplace(m, _op, a, b)))
+    register(
+        f"operator.i{_name.rstrip('_')}",
+        Native(f"operator.i{_name}", lambda m, a, b, _op=_op: operators.inplace(m, _op, a, b)),
+    )
 for _name, _op in _COMPARE.items():
     register(f"operator.{_name}", Native(f"operator.{_name}", lambda m, a, b, _op=_op: operators.compare(m, _op, a, b)))
 register("operator.neg", Native("operator.neg", lambda m, a: operators.unary(m, "-", a)))
@@ -162,7 +203,11 @@ def _sample(m: Any, items: Value, k: Value = None, **_kw: Value) -> Value:
     if isinstance(items, range) and isinstance(k, int) and k <= m.budget.limits.size and len(items):
         return [_drawn(m, "int", items[0], items[-1]) for _ in range(min(k, len(items)))]
     options = m.listed(items)
-    return options[:k] if isinstance(k, int) else Unknown("drawn at random", m.where, "list", item=options[0] if options else None)
+    return (
+        options[:k]
+        if isinstance(k, int)
+        else Unknown("drawn at random", m.where, "list", item=options[0] if options else None)
+    )
 
 
 def _uniform(m: Any, low: Value = 0.0, high: Value = 1.0, *_mode: Value) -> Value:
@@ -207,5 +252,7 @@ _GENERATOR: Class = native_class(
 register("random.Random", _GENERATOR)
 register("random.SystemRandom", _GENERATOR)
 for _name in ("choice", "randbelow", "token_hex"):
-    register(f"secrets.{_name}", Native(f"secrets.{_name}", _choice if _name == "choice" else lambda m, *_a: _drawn(m, None)))
+    register(
+        f"secrets.{_name}", Native(f"secrets.{_name}", _choice if _name == "choice" else lambda m, *_a: _drawn(m, None))
+    )
 nothing("random.jumpahead")

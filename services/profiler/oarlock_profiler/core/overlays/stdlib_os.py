@@ -3,6 +3,8 @@
 There is no file system but the bundle, no process and no network. What exists outside the bundle is unknown.
 """
 
+# ruff: noqa: E501 - tables
+
 from __future__ import annotations
 
 import fnmatch
@@ -98,7 +100,20 @@ register("os.access", Native("os.access", lambda m, path, *_mode: exists(m, path
 register("os.path.islink", Native("os.path.islink", lambda m, _path: False))
 register("os.path.ismount", Native("os.path.ismount", lambda m, _path: False))
 register("os.path.sep", "/")
-for _name, _value in (("sep", "/"), ("pathsep", ":"), ("linesep", "\n"), ("name", "posix"), ("curdir", "."), ("pardir", ".."), ("devnull", "/dev/null"), ("R_OK", 4), ("W_OK", 2), ("X_OK", 1), ("F_OK", 0), ("O_RDONLY", 0)):
+for _name, _value in (
+    ("sep", "/"),
+    ("pathsep", ":"),
+    ("linesep", "\n"),
+    ("name", "posix"),
+    ("curdir", "."),
+    ("pardir", ".."),
+    ("devnull", "/dev/null"),
+    ("R_OK", 4),
+    ("W_OK", 2),
+    ("X_OK", 1),
+    ("F_OK", 0),
+    ("O_RDONLY", 0),
+):
     register(f"os.{_name}", _value)
 for _name in ("PathLike", "DirEntry"):
     register(f"os.{_name}", EXCEPTIONS["Exception"].mro[-1])
@@ -134,7 +149,8 @@ def walk(m: Any, top: Value, *_args: Value, **_kw: Value) -> Value:
         pending = [inside]
         while pending and len(out) < 1000:
             folder = pending.pop()
-            folders, files = [], []
+            folders: list[str] = []
+            files: list[str] = []
             for name in m.sources.listdir(folder):
                 m.spend()
                 path = posixpath.join(folder, name)
@@ -174,25 +190,71 @@ pure("fnmatch.filter", lambda n, p: [x for x in n if len(p) < 200 and fnmatch.fn
 register("os.getcwd", Native("os.getcwd", lambda _m: BUNDLE))
 register("os.getcwdb", Native("os.getcwdb", lambda _m: BUNDLE.encode()))
 nothing(
-    "os.makedirs", "os.mkdir", "os.remove", "os.unlink", "os.rmdir", "os.removedirs", "os.rename", "os.replace", "os.chdir",
-    "os.chmod", "os.chown", "os.symlink", "os.link", "os.utime", "os.close", "os.sync", "os.nice", "os.umask", "os.kill",
+    "os.makedirs", "os.mkdir", "os.remove", "os.unlink", "os.rmdir", "os.removedirs", "os.rename", "os.replace",
+    "os.chdir",
+    "os.chmod", "os.chown", "os.symlink", "os.link", "os.utime", "os.close", "os.sync", "os.nice", "os.umask",
+    "os.kill",
     "os.putenv", "os.unsetenv", "os.sched_setaffinity", "os.setpgrp", "os.register_at_fork", "os.fsync", "os.truncate",
-    "shutil.rmtree", "shutil.copy", "shutil.copyfile", "shutil.copy2", "shutil.copytree", "shutil.move", "shutil.copyfileobj",
-    "shutil.make_archive", "shutil.unpack_archive", "gc.collect", "gc.enable", "gc.disable", "gc.freeze", "gc.set_threshold",
-    "signal.signal", "signal.alarm", "atexit.register", "resource.setrlimit", "faulthandler.enable", "tracemalloc.start",
-    "multiprocessing.set_start_method", "multiprocessing.freeze_support", "threading.excepthook", "fcntl.flock", "fcntl.fcntl",
-    "multiprocessing.set_sharing_strategy", "sys.setrecursionlimit", "sys.settrace", "sys.exc_clear", "locale.setlocale",
+    "shutil.rmtree", "shutil.copy", "shutil.copyfile", "shutil.copy2", "shutil.copytree", "shutil.move",
+    "shutil.copyfileobj",
+    "shutil.make_archive", "shutil.unpack_archive", "gc.collect", "gc.enable", "gc.disable", "gc.freeze",
+    "gc.set_threshold",
+    "signal.signal", "signal.alarm", "atexit.register", "resource.setrlimit", "faulthandler.enable",
+    "tracemalloc.start",
+    "multiprocessing.set_start_method", "multiprocessing.freeze_support", "threading.excepthook", "fcntl.flock",
+    "fcntl.fcntl",
+    "multiprocessing.set_sharing_strategy", "sys.setrecursionlimit", "sys.settrace", "sys.exc_clear",
+    "locale.setlocale",
     "pdb.set_trace", "sys.setswitchinterval", "sys.addaudithook", "sys.setcheckinterval", "asyncio.set_event_loop",
 )  # fmt: skip
 for _name in ("os.path.getsize", "os.path.getmtime", "os.path.getctime", "os.path.getatime"):
     unknown_result("int", "a property of a file where the script runs", _name)
-unknown_result(None, "a property of the machine where the script runs", "os.stat", "os.lstat", "os.uname", "os.statvfs", "os.sched_getaffinity", "resource.getrusage", "resource.getrlimit", "psutil.virtual_memory", "psutil.Process", "shutil.disk_usage", "os.times", "psutil.disk_usage", "os.open", "os.pipe", "os.get_terminal_size", "shutil.get_terminal_size", "gc.get_objects", "gc.get_referrers", "tracemalloc.take_snapshot", "pynvml.nvmlDeviceGetHandleByIndex", "pynvml.nvmlDeviceGetMemoryInfo")  # fmt: skip
-unknown_result("int", "a number that only the running process has", "os.getpid", "os.getppid", "os.getuid", "os.getgid", "os.getpgid", "threading.get_ident", "threading.active_count", "psutil.cpu_count")
-unknown_result("str", "a name of the machine where the script runs", "socket.gethostname", "socket.getfqdn", "platform.node", "getpass.getuser", "os.getlogin", "platform.platform", "platform.processor", "tempfile.mkdtemp", "tempfile.gettempdir", "tempfile.mktemp", "socket.gethostbyname", "os.ctermid", "os.readlink", "shutil.which", "platform.release", "platform.version")  # fmt: skip
+unknown_result(
+    None, "a property of the machine where the script runs", "os.stat", "os.lstat", "os.uname", "os.statvfs",
+    "os.sched_getaffinity", "resource.getrusage", "resource.getrlimit", "psutil.virtual_memory", "psutil.Process",
+    "shutil.disk_usage", "os.times", "psutil.disk_usage", "os.open", "os.pipe", "os.get_terminal_size",
+    "shutil.get_terminal_size", "gc.get_objects", "gc.get_referrers", "tracemalloc.take_snapshot",
+    "pynvml.nvmlDeviceGetHandleByIndex", "pynvml.nvmlDeviceGetMemoryInfo",
+)  # fmt: skip
+unknown_result(
+    "int",
+    "a number that only the running process has",
+    "os.getpid",
+    "os.getppid",
+    "os.getuid",
+    "os.getgid",
+    "os.getpgid",
+    "threading.get_ident",
+    "threading.active_count",
+    "psutil.cpu_count",
+)
+unknown_result(
+    "str", "a name of the machine where the script runs", "socket.gethostname", "socket.getfqdn", "platform.node",
+    "getpass.getuser", "os.getlogin", "platform.platform", "platform.processor", "tempfile.mkdtemp",
+    "tempfile.gettempdir", "tempfile.mktemp", "socket.gethostbyname", "os.ctermid", "os.readlink", "shutil.which",
+    "platform.release", "platform.version",
+)  # fmt: skip
 unknown_result(None, "random bytes", "os.urandom")
-unknown_result(None, "the reader starts no process", "os.system", "os.popen", "os.fork", "os.execv", "os.execvp", "os.spawnl", "os.waitpid", "subprocess.run", "subprocess.call", "subprocess.check_call", "subprocess.check_output", "subprocess.Popen", "subprocess.getoutput", "subprocess.getstatusoutput", quiet=False)  # fmt: skip
-unknown_result(None, "the reader opens no connection", "socket.socket", "socket.create_connection", "urllib.request.urlopen", "urllib.request.urlretrieve", "urllib.request.Request", "requests.get", "requests.post", "requests.Session", "requests.request", "wget.download", "gdown.download", "gdown.cached_download", "http.client.HTTPSConnection", "http.server.HTTPServer", quiet=False)  # fmt: skip
-unknown_result(None, "native code is not run", "ctypes.CDLL", "ctypes.cdll.LoadLibrary", "ctypes.c_int", "ctypes.byref", "ctypes.cast")
+unknown_result(
+    None, "the reader starts no process", "os.system", "os.popen", "os.fork", "os.execv", "os.execvp", "os.spawnl",
+    "os.waitpid", "subprocess.run", "subprocess.call", "subprocess.check_call", "subprocess.check_output",
+    "subprocess.Popen", "subprocess.getoutput", "subprocess.getstatusoutput", quiet=False,
+)  # fmt: skip
+unknown_result(
+    None, "the reader opens no connection", "socket.socket", "socket.create_connection", "urllib.request.urlopen",
+    "urllib.request.urlretrieve", "urllib.request.Request", "requests.get", "requests.post", "requests.Session",
+    "requests.request", "wget.download", "gdown.download", "gdown.cached_download", "http.client.HTTPSConnection",
+    "http.server.HTTPServer", quiet=False,
+)  # fmt: skip
+unknown_result(
+    None,
+    "native code is not run",
+    "ctypes.CDLL",
+    "ctypes.cdll.LoadLibrary",
+    "ctypes.c_int",
+    "ctypes.byref",
+    "ctypes.cast",
+)
 pure("urllib.parse.quote", lambda s, *_a, **_k: s, "str")
 pure("urllib.parse.unquote", lambda s, *_a, **_k: s, "str")
 unknown_result("tuple", "an address", "urllib.parse.urlparse", "urllib.parse.urlsplit")
@@ -234,8 +296,10 @@ def environment(m: Any) -> dict[str, Value]:
         if m.request.world_size > 1:
             size = str(m.request.world_size)
             for name, value in (
-                ("WORLD_SIZE", size), ("RANK", "0"), ("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", size), ("NODE_RANK", "0"),
-                ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29500"), ("PADDLE_TRAINER_ID", "0"), ("PADDLE_TRAINERS_NUM", size),
+                ("WORLD_SIZE", size), ("RANK", "0"), ("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", size),
+                ("NODE_RANK", "0"),
+                ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29500"), ("PADDLE_TRAINER_ID", "0"),
+                ("PADDLE_TRAINERS_NUM", size),
             ):  # fmt: skip
                 found.setdefault(name, value)
         found.setdefault("HOME", "/root")
@@ -255,9 +319,13 @@ class Environ(HostObject):
         if key in values:
             context.findings.fact(f"environment {key}", values[key], context.where)
             return values[key]
-        if key in ("LOCAL_RANK", "RANK", "NODE_RANK", "PADDLE_TRAINER_ID") and not context.caught(EXCEPTIONS["KeyError"]):
+        if key in ("LOCAL_RANK", "RANK", "NODE_RANK", "PADDLE_TRAINER_ID") and not context.caught(
+            EXCEPTIONS["KeyError"]
+        ):
             return "0"
-        if key in ("WORLD_SIZE", "LOCAL_WORLD_SIZE", "PADDLE_TRAINERS_NUM") and not context.caught(EXCEPTIONS["KeyError"]):
+        if key in ("WORLD_SIZE", "LOCAL_WORLD_SIZE", "PADDLE_TRAINERS_NUM") and not context.caught(
+            EXCEPTIONS["KeyError"]
+        ):
             return str(context.request.world_size)
         found = context.fail("KeyError", f"the environment variable {key} was not given with the task")
         return Unknown(found.why, found.where, "str", name=f"environment {key}")
@@ -307,16 +375,21 @@ def sys_attribute(m: Any, name: str) -> Value:
     return kept.get(name, MISSING)
 
 
-for _name, _value in (
+_SYS: tuple[tuple[str, Value], ...] = (
     ("platform", "linux"), ("maxsize", sys.maxsize), ("byteorder", "little"), ("executable", "/usr/bin/python3"),
     ("version", f"{sys.version_info.major}.{sys.version_info.minor}.0"), ("prefix", "/usr"), ("flags", None),
-    ("version_info", (sys.version_info.major, sys.version_info.minor, 0, "final", 0)), ("stdin", File("stdin", None, "typed in by a person")),
-    ("stdout", File("stdout", None, "")), ("stderr", File("stderr", None, "")), ("__stdout__", File("stdout", None, "")),
+    ("version_info", (sys.version_info.major, sys.version_info.minor, 0, "final", 0)),
+    ("stdin", File("stdin", None, "typed in by a person")),
+    ("stdout", File("stdout", None, "")), ("stderr", File("stderr", None, "")),
+    ("__stdout__", File("stdout", None, "")),
     ("exc_info", Native("sys.exc_info", lambda _m: (None, None, None))), ("float_info", None), ("gettrace", Native("sys.gettrace", lambda _m: None)),
-    ("getrecursionlimit", Native("sys.getrecursionlimit", lambda _m: 1000)), ("hexversion", sys.hexversion), ("base_prefix", "/usr"),
-    ("getdefaultencoding", Native("sys.getdefaultencoding", lambda _m: "utf-8")), 
-    ("intern", Native("sys.intern", lambda _m, s: s)), ("excepthook", None), ("implementation", None), ("warnoptions", []),
-):  # fmt: skip
+    ("getrecursionlimit", Native("sys.getrecursionlimit", lambda _m: 1000)), ("hexversion", sys.hexversion),
+    ("base_prefix", "/usr"),
+    ("getdefaultencoding", Native("sys.getdefaultencoding", lambda _m: "utf-8")),
+    ("intern", Native("sys.intern", lambda _m, s: s)), ("excepthook", None), ("implementation", None),
+    ("warnoptions", []),
+)  # fmt: skip
+for _name, _value in _SYS:
     register(f"sys.{_name}", _value)
 for _name in ("argv", "path", "modules"):
     register(f"sys.{_name}", Property(Native(f"sys.{_name}", lambda m, _name=_name: sys_attribute(m, _name))))
@@ -329,7 +402,13 @@ def sys_exit(m: Any, code: Value = 0) -> Value:
     raise Raised(exception("SystemExit", shown if isinstance(shown, str) else ""))
 
 
-for _name, _value in (("system", "Linux"), ("machine", "x86_64"), ("python_version", f"{sys.version_info.major}.{sys.version_info.minor}.0"), ("architecture", ("64bit", "ELF"))):
+_PLATFORM: tuple[tuple[str, Value], ...] = (
+    ("system", "Linux"),
+    ("machine", "x86_64"),
+    ("python_version", f"{sys.version_info.major}.{sys.version_info.minor}.0"),
+    ("architecture", ("64bit", "ELF")),
+)
+for _name, _value in _PLATFORM:
     register(f"platform.{_name}", Native(f"platform.{_name}", lambda _m, *_a, _v=_value: _v))
 
 
@@ -366,7 +445,15 @@ class Worker(HostObject):
 
 
 @entry("threading.Thread", "multiprocessing.Process", "multiprocessing.context.Process")
-def worker(m: Any, group: Value = None, target: Value = None, name: Value = None, args: Value = (), kwargs: Value = None, **_kw: Value) -> Value:
+def worker(
+    m: Any,
+    group: Value = None,
+    target: Value = None,
+    name: Value = None,
+    args: Value = (),
+    kwargs: Value = None,
+    **_kw: Value,
+) -> Value:
     return Worker(target, args, kwargs)
 
 
@@ -385,7 +472,9 @@ class Pool(HostObject):
     def _submit(self, m: Any, function: Value, *args: Value, **kwargs: Value) -> Value:
         return Future(m.call(function, args, kwargs))
 
-    def _apply(self, m: Any, function: Value, args: Value = (), kwds: Value = None, *_more: Value, **_kw: Value) -> Value:
+    def _apply(
+        self, m: Any, function: Value, args: Value = (), kwds: Value = None, *_more: Value, **_kw: Value
+    ) -> Value:
         return Future(m.call(function, m.listed(args), kwds or None))
 
     def py_getattr(self, context: Context, name: str) -> Value:
@@ -413,7 +502,14 @@ class Future(HostObject):
         return Native("Future.done", lambda _m: True) if name in ("done", "wait", "ready") else MISSING
 
 
-@entry("multiprocessing.Pool", "multiprocessing.pool.Pool", "multiprocessing.pool.ThreadPool", "concurrent.futures.ThreadPoolExecutor", "concurrent.futures.ProcessPoolExecutor", "multiprocessing.dummy.Pool")
+@entry(
+    "multiprocessing.Pool",
+    "multiprocessing.pool.Pool",
+    "multiprocessing.pool.ThreadPool",
+    "concurrent.futures.ThreadPoolExecutor",
+    "concurrent.futures.ProcessPoolExecutor",
+    "multiprocessing.dummy.Pool",
+)
 def pool(m: Any, *_args: Value, **_kw: Value) -> Value:
     return Pool()
 

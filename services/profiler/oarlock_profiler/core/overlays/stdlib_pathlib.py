@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pathlib
 import posixpath
-
 from typing import Any
 
 from oarlock_profiler.core.interpreter.values import MISSING, Context, HostObject, Native, Unknown, Value
@@ -40,7 +39,12 @@ class PathValue(HostObject):
             return join(context, other, self) if reflected else join(context, self, other)
         if op in ("==", "!=") and isinstance(other, PathValue) and isinstance(self.text, str):
             return (self == other) is (op == "==")
-        if op in ("<", ">") and isinstance(other, PathValue) and isinstance(self.text, str) and isinstance(other.text, str):
+        if (
+            op in ("<", ">")
+            and isinstance(other, PathValue)
+            and isinstance(self.text, str)
+            and isinstance(other.text, str)
+        ):
             return self.text < other.text if op == "<" else self.text > other.text
         return MISSING
 
@@ -141,7 +145,18 @@ _METHODS: dict[str, Any] = {
     "samefile": lambda m, self, other: self == other,
     "__rtruediv__": lambda m, self, other: join(m, other, self),
 }
-for _name in ("mkdir", "unlink", "rmdir", "touch", "write_text", "write_bytes", "rename", "replace", "symlink_to", "chmod"):
+for _name in (
+    "mkdir",
+    "unlink",
+    "rmdir",
+    "touch",
+    "write_text",
+    "write_bytes",
+    "rename",
+    "replace",
+    "symlink_to",
+    "chmod",
+):
     _METHODS[_name] = _nothing
 
 
@@ -162,5 +177,3 @@ def cwd(m: Any) -> Value:
 @entry("pathlib.Path.home")
 def home(m: Any) -> Value:
     return PathValue("/root")
-
-

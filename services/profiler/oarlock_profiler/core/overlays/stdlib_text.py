@@ -1,4 +1,4 @@
-"""``re``, ``string``, ``textwrap``, ``logging``, ``warnings``, ``time``, ``datetime``, ``importlib``, ``tqdm`` and small
+"""``re``, ``string``, ``textwrap``, ``logging``, ``warnings``, ``time``, ``datetime``, ``importlib``, ``tqdm`` and
 relatives: text is computed, clocks are unknown, logs are ignored, progress bars are transparent."""
 
 from __future__ import annotations
@@ -27,9 +27,12 @@ from oarlock_profiler.core.overlays.registry import entry, native_class, registe
 LIBRARIES = (
     "re", "regex", "string", "textwrap", "logging", "warnings", "time", "datetime", "importlib", "tqdm", "pprint",
     "traceback", "hashlib", "uuid", "base64", "struct", "difflib", "unicodedata", "html", "timeit", "loguru", "rich",
-    "colorama", "termcolor", "pkg_resources", "packaging", "zlib", "binascii", "array", "calendar", "shlex", "coloredlogs",
-    "absl_logging", "pickletools", "linecache", "code", "site", "sysconfig", "distutils", "setuptools", "ast", "tabulate",
-    "prettytable", "wandb", "visualdl", "tensorboardX", "tensorboard", "mlflow", "comet_ml", "neptune", "swanlab", "clearml",
+    "colorama", "termcolor", "pkg_resources", "packaging", "zlib", "binascii", "array", "calendar", "shlex",
+    "coloredlogs",
+    "absl_logging", "pickletools", "linecache", "code", "site", "sysconfig", "distutils", "setuptools", "ast",
+    "tabulate",
+    "prettytable", "wandb", "visualdl", "tensorboardX", "tensorboard", "mlflow", "comet_ml", "neptune", "swanlab",
+    "clearml",
 )  # fmt: skip
 
 # -- re --------------------------------------------------------------------------------------------------------------
@@ -149,9 +152,11 @@ def _sub(m: Any, pattern: Value, replacement: Value, subject: Value, count: Valu
         return Unknown("a text replacement that is not run", m.where, "str")
     made: Any = replacement
     if not isinstance(replacement, str):
+
         def made(match: re.Match[str]) -> str:
             text = m.call(replacement, [Match(match)])
             return text if isinstance(text, str) else ""
+
     try:
         result = _compiled(m, pattern, flags).sub(made, subject, count if isinstance(count, int) else 0)
     except (re.error, RecursionError, IndexError) as error:
@@ -173,7 +178,10 @@ for _name, _function in _RE.items():
     for _module in ("re", "regex"):
         register(f"{_module}.{_name}", Native(f"re.{_name}", _function))
 for _module in ("re", "regex"):
-    register(f"{_module}.compile", Native("re.compile", lambda _m, pattern, flags=0: Pattern(pattern, flags if isinstance(flags, int) else 0)))
+    register(
+        f"{_module}.compile",
+        Native("re.compile", lambda _m, pattern, flags=0: Pattern(pattern, flags if isinstance(flags, int) else 0)),
+    )
     for _name in ("I", "IGNORECASE", "M", "MULTILINE", "S", "DOTALL", "X", "VERBOSE", "A", "ASCII", "U", "UNICODE"):
         register(f"{_module}.{_name}", int(getattr(re, _name)))
     register(f"{_module}.error", EXCEPTIONS["ValueError"])
@@ -183,18 +191,43 @@ register("re.Pattern", native_class("re.Pattern"))
 
 # -- string, textwrap, small text tools --------------------------------------------------------------------------------
 
-for _name in ("ascii_letters", "ascii_lowercase", "ascii_uppercase", "digits", "hexdigits", "punctuation", "whitespace", "printable"):
+for _name in (
+    "ascii_letters",
+    "ascii_lowercase",
+    "ascii_uppercase",
+    "digits",
+    "hexdigits",
+    "punctuation",
+    "whitespace",
+    "printable",
+):
     register(f"string.{_name}", getattr(string, _name))
 unknown_result("str", "text from a template", "string.Template")
 for _name in ("dedent", "indent", "shorten"):
     pure(f"textwrap.{_name}", getattr(textwrap, _name), "str")
 pure("textwrap.fill", lambda text, width=70, **_k: textwrap.fill(text, min(width, 10_000)), "str")
 pure("textwrap.wrap", lambda text, width=70, **_k: textwrap.wrap(text, min(width, 10_000)), "list")
-unknown_result("str", "a digest or an id", "hashlib.md5", "hashlib.sha1", "hashlib.sha256", "hashlib.new", "hashlib.sha512", "uuid.uuid4", "uuid.uuid1", "uuid.UUID", "hashlib.blake2b", "base64.b64encode", "base64.b64decode", "unicodedata.normalize", "struct.pack", "struct.unpack", "struct.calcsize", "zlib.compress", "zlib.decompress", "zlib.crc32", "binascii.hexlify", "array.array", "html.unescape", "html.escape", "difflib.SequenceMatcher", "traceback.format_exc", "traceback.format_exception", "traceback.extract_stack", "pprint.pformat", "shlex.quote", "tabulate.tabulate", "prettytable.PrettyTable", "unicodedata.category", "difflib.get_close_matches")  # fmt: skip
+unknown_result(
+    "str", "a digest or an id", "hashlib.md5", "hashlib.sha1", "hashlib.sha256", "hashlib.new", "hashlib.sha512",
+    "uuid.uuid4", "uuid.uuid1", "uuid.UUID", "hashlib.blake2b", "base64.b64encode", "base64.b64decode",
+    "unicodedata.normalize", "struct.pack", "struct.unpack", "struct.calcsize", "zlib.compress", "zlib.decompress",
+    "zlib.crc32", "binascii.hexlify", "array.array", "html.unescape", "html.escape", "difflib.SequenceMatcher",
+    "traceback.format_exc", "traceback.format_exception", "traceback.extract_stack", "pprint.pformat",
+    "shlex.quote", "tabulate.tabulate", "prettytable.PrettyTable", "unicodedata.category",
+    "difflib.get_close_matches",
+)  # fmt: skip
 pure("shlex.split", lambda text, *_a, **_k: shlex.split(text) if len(text) < 10_000 else [text], "list")
-nothing("traceback.print_exc", "traceback.print_stack", "traceback.print_exception", "pprint.pprint", "pprint.pp", "colorama.init", "warnings.warn", "warnings.filterwarnings", "warnings.simplefilter", "warnings.resetwarnings", "warnings.showwarning", "traceback.format_tb", "coloredlogs.install", "rich.print", "warnings.warn_explicit")  # fmt: skip
+nothing(
+    "traceback.print_exc", "traceback.print_stack", "traceback.print_exception", "pprint.pprint", "pprint.pp",
+    "colorama.init", "warnings.warn", "warnings.filterwarnings", "warnings.simplefilter", "warnings.resetwarnings",
+    "warnings.showwarning", "traceback.format_tb", "coloredlogs.install", "rich.print", "warnings.warn_explicit",
+)  # fmt: skip
 pure("termcolor.colored", lambda text, *_a, **_k: text, "str")
-pure("distutils.util.strtobool", lambda text: {"y": 1, "yes": 1, "t": 1, "true": 1, "on": 1, "1": 1}.get(text.lower(), 0), "int")
+pure(
+    "distutils.util.strtobool",
+    lambda text: {"y": 1, "yes": 1, "t": 1, "true": 1, "on": 1, "1": 1}.get(text.lower(), 0),
+    "int",
+)
 
 
 def _literal(m: Any, source: Value) -> Value:
@@ -227,10 +260,28 @@ class Mute(HostObject):
         if name.startswith("__"):
             return MISSING
         if name in ("level", "handlers", "name", "propagate", "disabled", "root", "parent", "filters"):
-            return {"level": 20, "handlers": [], "name": "log", "propagate": True, "disabled": False, "filters": []}.get(name, self)
+            return {
+                "level": 20,
+                "handlers": [],
+                "name": "log",
+                "propagate": True,
+                "disabled": False,
+                "filters": [],
+            }.get(name, self)
         if name in ("getEffectiveLevel", "isEnabledFor", "hasHandlers"):
             return Native(name, lambda _m, *_a: 20 if name == "getEffectiveLevel" else True)
-        if name in ("getChild", "bind", "opt", "contextualize", "add_child", "config", "run", "experiment", "log_dir", "summary"):
+        if name in (
+            "getChild",
+            "bind",
+            "opt",
+            "contextualize",
+            "add_child",
+            "config",
+            "run",
+            "experiment",
+            "log_dir",
+            "summary",
+        ):
             return self
         return Native(f"{self.kind}.{name}", lambda _m, *_a, **_k: None)
 
@@ -245,25 +296,89 @@ class Mute(HostObject):
 
 
 _LOG = Mute()
-for _name in ("getLogger", "Formatter", "StreamHandler", "FileHandler", "NullHandler", "LoggerAdapter", "getLoggerClass", "handlers.RotatingFileHandler", "handlers.TimedRotatingFileHandler", "Filter", "handlers.QueueHandler", "LogRecord"):
+for _name in (
+    "getLogger",
+    "Formatter",
+    "StreamHandler",
+    "FileHandler",
+    "NullHandler",
+    "LoggerAdapter",
+    "getLoggerClass",
+    "handlers.RotatingFileHandler",
+    "handlers.TimedRotatingFileHandler",
+    "Filter",
+    "handlers.QueueHandler",
+    "LogRecord",
+):
     register(f"logging.{_name}", Native(f"logging.{_name}", lambda _m, *_a, **_k: _LOG))
 for _name in ("Handler", "Logger"):
-    register(f"logging.{_name}", native_class(f"logging.{_name}", __init__=lambda _m, _self, *_a, **_k: None, __getattr__=lambda m, _self, name: _LOG.py_getattr(m, name)))
-nothing(*(f"logging.{n}" for n in ("basicConfig", "debug", "info", "warning", "warn", "error", "exception", "critical", "log", "disable", "addLevelName", "captureWarnings", "shutdown", "config.dictConfig", "config.fileConfig", "setLoggerClass", "setLogRecordFactory")))
-for _name, _level in (("DEBUG", 10), ("INFO", 20), ("WARNING", 30), ("WARN", 30), ("ERROR", 40), ("CRITICAL", 50), ("FATAL", 50), ("NOTSET", 0)):
+    register(
+        f"logging.{_name}",
+        native_class(
+            f"logging.{_name}",
+            __init__=lambda _m, _self, *_a, **_k: None,
+            __getattr__=lambda m, _self, name: _LOG.py_getattr(m, name),
+        ),
+    )
+nothing(
+    *(
+        f"logging.{n}"
+        for n in (
+            "basicConfig",
+            "debug",
+            "info",
+            "warning",
+            "warn",
+            "error",
+            "exception",
+            "critical",
+            "log",
+            "disable",
+            "addLevelName",
+            "captureWarnings",
+            "shutdown",
+            "config.dictConfig",
+            "config.fileConfig",
+            "setLoggerClass",
+            "setLogRecordFactory",
+        )
+    )
+)
+for _name, _level in (
+    ("DEBUG", 10),
+    ("INFO", 20),
+    ("WARNING", 30),
+    ("WARN", 30),
+    ("ERROR", 40),
+    ("CRITICAL", 50),
+    ("FATAL", 50),
+    ("NOTSET", 0),
+):
     register(f"logging.{_name}", _level)
 register("logging.root", _LOG)
 register("logging.getLevelName", Native("logging.getLevelName", lambda _m, level: level))
 register("loguru.logger", _LOG)
-for _name in ("rich.console.Console", "rich.progress.Progress", "rich.logging.RichHandler", "rich.table.Table", "rich.progress.track"):
+for _name in (
+    "rich.console.Console",
+    "rich.progress.Progress",
+    "rich.logging.RichHandler",
+    "rich.table.Table",
+    "rich.progress.track",
+):
     register(_name, Native(_name, lambda _m, *_a, **_k: Mute("rich")))
 register("rich.progress.track", Native("rich.progress.track", lambda _m, items, *_a, **_k: items))
 for _name in (
-    "wandb.init", "wandb.Api", "wandb.Table", "wandb.Image", "wandb.Artifact", "wandb.Settings", "visualdl.LogWriter", "tensorboardX.SummaryWriter",
-    "mlflow.start_run", "comet_ml.Experiment", "neptune.init_run", "clearml.Task.init", "swanlab.init", "wandb.Histogram", "wandb.sdk.wandb_run.Run",
+    "wandb.init", "wandb.Api", "wandb.Table", "wandb.Image", "wandb.Artifact", "wandb.Settings",
+    "visualdl.LogWriter", "tensorboardX.SummaryWriter",
+    "mlflow.start_run", "comet_ml.Experiment", "neptune.init_run", "clearml.Task.init", "swanlab.init",
+    "wandb.Histogram", "wandb.sdk.wandb_run.Run",
 ):  # fmt: skip
     register(_name, Native(_name, lambda _m, *_a, **_k: Mute("tracker")))
-nothing("wandb.log", "wandb.finish", "wandb.watch", "wandb.save", "wandb.login", "wandb.define_metric", "mlflow.log_metric", "mlflow.log_param", "mlflow.log_params", "mlflow.log_metrics", "mlflow.set_experiment", "mlflow.set_tracking_uri", "swanlab.log", "mlflow.log_artifact", "wandb.alert")  # fmt: skip
+nothing(
+    "wandb.log", "wandb.finish", "wandb.watch", "wandb.save", "wandb.login", "wandb.define_metric",
+    "mlflow.log_metric", "mlflow.log_param", "mlflow.log_params", "mlflow.log_metrics", "mlflow.set_experiment",
+    "mlflow.set_tracking_uri", "swanlab.log", "mlflow.log_artifact", "wandb.alert",
+)  # fmt: skip
 for _name in ("wandb.config", "wandb.run", "wandb.summary"):
     register(_name, Mute("tracker"))
 
@@ -281,10 +396,27 @@ register("warnings.catch_warnings", Native("warnings.catch_warnings", lambda _m,
 
 # -- clocks ----------------------------------------------------------------------------------------------------------
 
-unknown_result("float", "the time when the script runs", "time.time", "time.perf_counter", "time.monotonic", "time.process_time", "time.clock", "timeit.default_timer", "time.thread_time", "time.mktime")
+unknown_result(
+    "float",
+    "the time when the script runs",
+    "time.time",
+    "time.perf_counter",
+    "time.monotonic",
+    "time.process_time",
+    "time.clock",
+    "timeit.default_timer",
+    "time.thread_time",
+    "time.mktime",
+)
 unknown_result("int", "the time when the script runs", "time.time_ns", "time.perf_counter_ns", "time.monotonic_ns")
 unknown_result("str", "the time when the script runs", "time.strftime", "time.ctime", "time.asctime")
-unknown_result(None, "the time when the script runs", "time.localtime", "time.gmtime", "time.strptime", "datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow", "datetime.date.today", "datetime.datetime.strptime", "datetime.datetime.fromtimestamp", "datetime.datetime.fromisoformat", "datetime.datetime.strftime", "datetime.timezone", "datetime.timezone.utc", "datetime.time", "calendar.monthrange")  # fmt: skip
+unknown_result(
+    None, "the time when the script runs", "time.localtime", "time.gmtime", "time.strptime",
+    "datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow", "datetime.date.today",
+    "datetime.datetime.strptime", "datetime.datetime.fromtimestamp", "datetime.datetime.fromisoformat",
+    "datetime.datetime.strftime", "datetime.timezone", "datetime.timezone.utc", "datetime.time",
+    "calendar.monthrange",
+)  # fmt: skip
 nothing("time.sleep", "time.tzset")
 
 
@@ -306,9 +438,29 @@ def _span_seconds(m: Any, self: Instance) -> Value:
     return float(total + (args[0] * 86400 if args and isinstance(args[0], (int, float)) else 0))
 
 
-register("datetime.timedelta", native_class("datetime.timedelta", __init__=_moment, total_seconds=_span_seconds, __sub__=lambda m, _s, _o: m.derived("a span of time"), __add__=lambda m, _s, _o: m.derived("a moment")))
+register(
+    "datetime.timedelta",
+    native_class(
+        "datetime.timedelta",
+        __init__=_moment,
+        total_seconds=_span_seconds,
+        __sub__=lambda m, _s, _o: m.derived("a span of time"),
+        __add__=lambda m, _s, _o: m.derived("a moment"),
+    ),
+)
 for _name in ("datetime", "date"):
-    register(f"datetime.{_name}", native_class(f"datetime.{_name}", __init__=_moment, strftime=lambda m, *_a: m.derived("a date", "str"), isoformat=lambda m, *_a, **_k: m.derived("a date", "str"), timestamp=lambda m, _s: m.derived("a moment", "float"), __sub__=lambda m, _s, _o: m.derived("a span of time"), __str__=lambda m, _s: m.derived("a date", "str")))
+    register(
+        f"datetime.{_name}",
+        native_class(
+            f"datetime.{_name}",
+            __init__=_moment,
+            strftime=lambda m, *_a: m.derived("a date", "str"),
+            isoformat=lambda m, *_a, **_k: m.derived("a date", "str"),
+            timestamp=lambda m, _s: m.derived("a moment", "float"),
+            __sub__=lambda m, _s, _o: m.derived("a span of time"),
+            __str__=lambda m, _s: m.derived("a date", "str"),
+        ),
+    )
 
 # -- importlib, versions ---------------------------------------------------------------------------------------------
 
@@ -330,7 +482,10 @@ def reload(m: Any, module: Value) -> Value:
     return module
 
 
-unknown_result("str", "the version that is installed where the script runs", "pkg_resources.resource_filename", "importlib.resources.files", "importlib.metadata.entry_points", "importlib.resources.path")  # fmt: skip
+unknown_result(
+    "str", "the version that is installed where the script runs", "pkg_resources.resource_filename",
+    "importlib.resources.files", "importlib.metadata.entry_points", "importlib.resources.path",
+)  # fmt: skip
 for _name in ("pkg_resources.DistributionNotFound",):
     register(_name, EXCEPTIONS["ImportError"])
 nothing("importlib.invalidate_caches", "setuptools.setup", "site.addsitedir", "pkg_resources.require")
@@ -363,7 +518,22 @@ class Bar(HostObject):
             return MISSING
         if name in ("iterable", "total", "n", "desc", "format_dict"):
             return {"iterable": self.items, "total": self.total, "n": 0, "desc": "", "format_dict": {}}[name]
-        if name in ("set_description", "set_postfix", "update", "close", "write", "refresh", "set_postfix_str", "set_description_str", "reset", "clear", "display", "unpause", "disable", "leave"):
+        if name in (
+            "set_description",
+            "set_postfix",
+            "update",
+            "close",
+            "write",
+            "refresh",
+            "set_postfix_str",
+            "set_description_str",
+            "reset",
+            "clear",
+            "display",
+            "unpause",
+            "disable",
+            "leave",
+        ):
             return Native(f"tqdm.{name}", lambda _m, *_a, **_k: None)
         return MISSING
 
@@ -371,11 +541,23 @@ class Bar(HostObject):
         return True
 
 
-def _bar(m: Any, items: Value = None, *_args: Value, iterable: Value = None, total: Value = None, **_kw: Value) -> Value:
+def _bar(
+    m: Any, items: Value = None, *_args: Value, iterable: Value = None, total: Value = None, **_kw: Value
+) -> Value:
     return Bar(items if items is not None else iterable, total)
 
 
-for _name in ("tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm", "tqdm.rich.tqdm", "tqdm.asyncio.tqdm", "tqdm.tqdm_notebook", "tqdm.autonotebook.tqdm", "tqdm.contrib.tzip"):
+for _name in (
+    "tqdm.tqdm",
+    "tqdm.auto.tqdm",
+    "tqdm.notebook.tqdm",
+    "tqdm.std.tqdm",
+    "tqdm.rich.tqdm",
+    "tqdm.asyncio.tqdm",
+    "tqdm.tqdm_notebook",
+    "tqdm.autonotebook.tqdm",
+    "tqdm.contrib.tzip",
+):
     register(_name, Native(_name, _bar))
     register(f"{_name}.write", Native("tqdm.write", lambda _m, *_a, **_k: None))
     register(f"{_name}.pandas", Native("tqdm.pandas", lambda _m, *_a, **_k: None))

@@ -4,6 +4,8 @@ Where the script will run is not known, so what a version check is given is an a
 release of each framework.
 """
 
+# ruff: noqa: E501 - tables
+
 from __future__ import annotations
 
 import re
@@ -17,12 +19,17 @@ from oarlock_profiler.core.overlays.registry import entry, register
 
 LIBRARIES = ("importlib", "packaging", "pkg_resources", "distutils", "pkgutil", "importlib_metadata", "looseversion")
 _ASSUMED = {
-    "torch": "2.7.1", "torchvision": "0.22.1", "torchaudio": "2.7.1", "paddlepaddle": "3.1.0", "paddlepaddle-gpu": "3.1.0",
-    "paddle": "3.1.0", "numpy": "2.2.6", "transformers": "4.53.0", "accelerate": "1.8.0", "timm": "1.0.16", "peft": "0.16.0",
-    "datasets": "3.6.0", "lightning": "2.5.2", "pytorch-lightning": "2.5.2", "deepspeed": "0.17.1", "paddlenlp": "3.0.0",
+    "torch": "2.7.1", "torchvision": "0.22.1", "torchaudio": "2.7.1", "paddlepaddle": "3.1.0",
+    "paddlepaddle-gpu": "3.1.0",
+    "paddle": "3.1.0", "numpy": "2.2.6", "transformers": "4.53.0", "accelerate": "1.8.0", "timm": "1.0.16",
+    "peft": "0.16.0",
+    "datasets": "3.6.0", "lightning": "2.5.2", "pytorch-lightning": "2.5.2", "deepspeed": "0.17.1",
+    "paddlenlp": "3.0.0",
     "scipy": "1.15.3", "pillow": "11.2.1", "opencv-python": "4.11.0", "omegaconf": "2.3.0", "hydra-core": "1.3.2",
-    "setuptools": "75.0.0", "packaging": "25.0", "tokenizers": "0.21.2", "safetensors": "0.5.3", "huggingface_hub": "0.33.0",
-    "huggingface-hub": "0.33.0", "regex": "2024.11.6", "tqdm": "4.67.1", "pyyaml": "6.0.2", "requests": "2.32.4", "filelock": "3.18.0",
+    "setuptools": "75.0.0", "packaging": "25.0", "tokenizers": "0.21.2", "safetensors": "0.5.3",
+    "huggingface_hub": "0.33.0",
+    "huggingface-hub": "0.33.0", "regex": "2024.11.6", "tqdm": "4.67.1", "pyyaml": "6.0.2", "requests": "2.32.4",
+    "filelock": "3.18.0",
 }  # fmt: skip
 _NUMBER = re.compile(r"\d{1,9}")
 
@@ -120,7 +127,9 @@ class Distribution(HostObject):
         return self.version if name == "version" else MISSING
 
 
-register("pkg_resources.get_distribution", Native("get_distribution", lambda m, name: Distribution(assumed_version(m, name))))
+register(
+    "pkg_resources.get_distribution", Native("get_distribution", lambda m, name: Distribution(assumed_version(m, name)))
+)
 
 
 class Spec(HostObject):
