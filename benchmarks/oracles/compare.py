@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.oracles import cases_torch, ours
+from benchmarks.oracles import cases_paddle, cases_torch, ours
 
 HERE = Path(__file__).parent
 
@@ -34,8 +34,6 @@ def sources(framework: str) -> dict[str, str]:
     """The cases of a framework."""
     if framework == "torch":
         return cases_torch.sources()
-    from benchmarks.oracles import cases_paddle
-
     return cases_paddle.sources()
 
 

@@ -28,7 +28,7 @@ def reset():
 
 
 def step(model, inputs):
-    out = [t for t in flat(model(*inputs)) if t.is_floating_point()][0]
+    out = next(t for t in flat(model(*inputs)) if t.is_floating_point())
     if not out.stop_gradient:
         gradient = paddle.ones_like(out)
         out.backward(gradient)
@@ -48,7 +48,7 @@ def measure(source):
         result["modules"] = {}
         hooks = [
             m.register_forward_post_hook(
-                lambda m, i, o, n=n: result["modules"].setdefault(n, [list(t.shape) for t in flat(o)]) and None
+                lambda _m, _i, o, n=n: result["modules"].setdefault(n, [list(t.shape) for t in flat(o)]) and None
             )
             for n, m in model.named_sublayers(include_self=True)
         ]
@@ -64,9 +64,9 @@ def measure(source):
         for h in hooks:
             h.remove()
     gc.collect()
-    leaves = ([p for p in model.parameters()] if is_layer else []) + [t for t in flat(inputs) if not t.stop_gradient]
+    leaves = (list(model.parameters()) if is_layer else []) + [t for t in flat(inputs) if not t.stop_gradient]
     peaks = []
-    for i in range(2):
+    for _ in range(2):
         base = now()
         reset()
         step(model, inputs)

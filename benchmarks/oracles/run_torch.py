@@ -18,7 +18,7 @@ def flat(value):
 
 
 def step(model, inputs):
-    out = [t for t in flat(model(*inputs)) if t.is_floating_point()][0]
+    out = next(t for t in flat(model(*inputs)) if t.is_floating_point())
     if out.requires_grad:
         gradient = torch.ones_like(out)
         out.backward(gradient)
@@ -38,7 +38,7 @@ def measure(source):
         result["modules"] = {}
         hooks = [
             m.register_forward_hook(
-                lambda m, i, o, n=n: result["modules"].setdefault(n, [list(t.shape) for t in flat(o)]) and None
+                lambda _m, _i, o, n=n: result["modules"].setdefault(n, [list(t.shape) for t in flat(o)]) and None
             )
             for n, m in model.named_modules()
         ]

@@ -1,6 +1,7 @@
 """``python -m benchmarks.reader.coverage_api``: what share of the calls in public scripts the reader knows, by area.
 
-Counts are read from ``$OARLOCK_DATA/api_frequency`` (default ``../shared/facts/api_frequency``): name, calls, files, repositories.
+Counts are read from ``$OARLOCK_DATA/api_frequency`` (default ``../shared/facts/api_frequency``): name, calls, files,
+repositories.
 A call is known when its dotted name has an entry or is defined by a library text, or is an attribute of a known class; shares are weighted by files.
 """
 
@@ -12,6 +13,8 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+
+from benchmarks.reader.tensor_names import TENSOR_NAMES
 
 from oarlock_profiler.core.interpreter.values import MISSING, Class
 from oarlock_profiler.core.overlays import areas, library, load, registry
@@ -64,18 +67,12 @@ def shares(data: Path) -> list[tuple[str, float, float, list[tuple[str, int]]]]:
         result.append((area, target, 1 - sum(f for _, f in missing) / total, missing))
     tensor_methods = [(n, f) for n, f in rows(data / "methods.csv")]
     ours = {n.rpartition(".")[2] for n in registry.names() if n.startswith(("torch.Tensor.", "paddle.Tensor."))}
-    real = set(_tensor_names())
+    real = set(TENSOR_NAMES.split())
     counted = [(n, f) for n, f in tensor_methods if n.removeprefix("method ").lstrip(".") in real]
     missing = [(n, f) for n, f in counted if n.removeprefix("method ").lstrip(".") not in ours]
     total = sum(f for _, f in counted) or 1
     result.append(("tensor methods", 0.95, 1 - sum(f for _, f in missing) / total, missing))
     return result
-
-
-def _tensor_names() -> list[str]:
-    from benchmarks.reader.tensor_names import TENSOR_METHODS
-
-    return TENSOR_METHODS
 
 
 def main() -> int:

@@ -105,8 +105,11 @@ def _class(name: str) -> Class:
     return cls
 
 
-for _framework, _owners in (("torch", ("torch.distributions", "torch.distributions.normal", "torch.distributions.categorical")),
-                            ("paddle", ("paddle.distribution",))):  # fmt: skip
+OWNERS = {
+    "torch": ("torch.distributions", "torch.distributions.normal", "torch.distributions.categorical"),
+    "paddle": ("paddle.distribution",),
+}
+for _owners in OWNERS.values():
     for _name in (
         *CONTINUOUS,
         *DISCRETE,
