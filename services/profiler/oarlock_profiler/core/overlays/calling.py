@@ -136,6 +136,8 @@ def tensor(context: Context, value: Value, like: Tensor | None = None) -> Tensor
     if isinstance(array_shape, tuple) and all(isinstance(s, int) for s in array_shape):
         dtype_name = canonical(str(getattr(value, "dtype", "float32"))) or "float32"
         return engine_of(context).tensor(array_shape, dtype_name, kind="temporary", op="constant")
+    if getattr(value, "shape", ()) is None:
+        raise Unknowable("an array whose shape is not known")
     raise Unknowable(f"a {type(value).__name__} where a tensor is expected")
 
 

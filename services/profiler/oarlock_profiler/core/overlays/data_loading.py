@@ -88,6 +88,7 @@ def give(context: Context, loader: LoaderInstance) -> Value:
     found = notes(context)
     found.batch = Batch(loader.size, specs(loader.batch), loader.count, context.where)
     found.batches += 1
+    engine.assumed_batch = loader.size
     device = engine.default_device if engine.framework == "paddle" else "cpu"
     return materialise(context, loader.batch, device)
 
@@ -156,7 +157,8 @@ def _known_size(context: Context, size: Value) -> int:
 def _count(samples: int | None, size: int | None, drop_last: bool) -> int | None:
     if samples is None or not size:
         return None
-    return samples // size if drop_last else math.ceil(samples / size)
+    # A data set that looks too small for one batch is one whose files are not in the bundle.
+    return (samples // size if drop_last else math.ceil(samples / size)) or None
 
 
 def _sampler_batch_size(context: Context, sampler: Value) -> int | None:

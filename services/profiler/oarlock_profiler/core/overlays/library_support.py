@@ -25,10 +25,12 @@ def encoding(context: Context, data: Value) -> Value:
     return TensorMapping(dict(data) if isinstance(data, dict) else {})
 
 
-@entry("oarlock_host.is_list")
-def is_list(context: Context, value: Value) -> Value:
-    """Whether an unknown stands for several things."""
-    return isinstance(value, Unknown) and value.hint == "list"
+@entry("oarlock_host.is_many")
+def is_many(context: Context, value: Value, known: Value = False) -> Value:
+    """Whether a value is several things: a sequence, or (unless ``known``) an unknown that stands for one."""
+    return isinstance(value, list | tuple) or (
+        known is not True and isinstance(value, Unknown) and value.hint == "list"
+    )
 
 
 @entry("oarlock_host.is_text")

@@ -10,7 +10,7 @@ from oarlock_profiler.core.engine.engine import Engine
 from oarlock_profiler.core.engine.shapes import axis_of, broadcast, numel
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import Context, Value
-from oarlock_profiler.core.overlays.calling import engine_of, integer, operator, tensor
+from oarlock_profiler.core.overlays.calling import Unknowable, engine_of, integer, operator, tensor
 from oarlock_profiler.core.overlays.elementwise import binary, unary
 
 LIBRARIES = ("torch", "paddle")
@@ -50,9 +50,24 @@ def _fused(
     )
 
 
+def _target(context: Context, value: Value, shape: tuple[int, ...], dtype: str, like: Tensor) -> Tensor:
+    """The target as given; where it is not known, one of the shape that the loss needs (and that is said)."""
+    try:
+        return tensor(context, value, like)
+    except Unknowable as reason:
+        context.findings.gap("the target of a loss", context.where, str(reason), f"{dtype} of shape {list(shape)}")
+        return engine_of(context).tensor(shape, dtype, kind="input", device=like.device, op="assumed")
+
+
+def _classes(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    """The shape of class indices for scores of ``shape``."""
+    at = axis % len(shape) if shape else 0
+    return (*shape[:at], *shape[at + 1 :])
+
+
 def _pair(context: Context, input: Value, target: Value) -> tuple[Tensor, Tensor, tuple[int, ...]]:
     a = tensor(context, input)
-    b = tensor(context, target, a)
+    b = _target(context, target, a.shape or (), a.dtype, a)
     return a, b, broadcast(a.shape or (), b.shape or ())
 
 
@@ -296,7 +311,8 @@ def torch_cross_entropy(
 ) -> Value:
     """Log-softmax and negative log-likelihood."""
     del size_average, reduce, ignore_index
-    x, t = tensor(context, input), tensor(context, target)
+    x = tensor(context, input)
+    t = _target(context, target, _classes(x.shape or (), 1 if len(x.shape or ()) > 1 else 0), "int64", x)
     smoothing = label_smoothing if isinstance(label_smoothing, (int, float)) else 0.1
     return _torch_cross_entropy(context, x, t, weight, reduction, smoothing)
 
@@ -325,7 +341,8 @@ def paddle_cross_entropy(
     """Softmax with cross entropy in one operator."""
     if kwargs.get("return_softmax") is not None or "numeric_stable_mode" in kwargs:
         reduction = "none"
-    x, t = tensor(context, input), tensor(context, label)
+    x = tensor(context, input)
+    t = _target(context, label, _classes(x.shape or (), integer(axis)), "int64", x)
     if isinstance(label_smoothing, (int, float)) and label_smoothing > 0:
         count = (x.shape or (1,))[integer(axis)]
         engine = engine_of(context)
@@ -347,7 +364,8 @@ def nll_loss(
 ) -> Value:
     """Negative log-likelihood."""
     reduction = kwargs.get("reduction") or next((a for a in args if isinstance(a, str)), None) or _reduction(kwargs)
-    x, t = tensor(context, input), tensor(context, target)
+    x = tensor(context, input)
+    t = _target(context, target, _classes(x.shape or (), 1 if len(x.shape or ()) > 1 else 0), "int64", x)
     extra = [weight] if isinstance(weight, Tensor) else []
     shape = t.shape or ()
     return engine_of(context).apply(

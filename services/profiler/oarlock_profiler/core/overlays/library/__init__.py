@@ -29,7 +29,7 @@ ALIASES: dict[str, str] = {
             "vision_transformer", "convnext", "swin_transformer",
         )
     },
-    "torchvision.models.segmentation": "torchvision.models:segmentation",
+    "torchvision.models.segmentation": "torchvision.models:_segmentation",
     **{
         f"paddle.vision.models.{part}": "paddle.vision.models"
         for part in (

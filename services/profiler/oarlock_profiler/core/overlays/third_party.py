@@ -1,0 +1,74 @@
+"""Libraries whose results cannot be known without data: tables, metrics, trackers. They give unknowns that say why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oarlock_profiler.core.interpreter.values import Context, Native, Unknown, Value
+from oarlock_profiler.core.overlays.registry import register
+
+LIBRARIES = (
+    "pandas",
+    "evaluate",
+    "wandb",
+    "tensorboardX",
+    "visualdl",
+    "tqdm",
+    "mlflow",
+    "albumentations",
+    "nltk",
+    "jieba",
+)
+
+
+def _table(context: Context, *args: Value, **kwargs: Value) -> Value:
+    """A table's contents are in its file, not in the script."""
+    return Unknown("a table read from a file", context.where, name="pandas.DataFrame")
+
+
+def _frame(context: Context, data: Value = None, *args: Value, **kwargs: Value) -> Value:
+    """A table made from values."""
+    return Unknown("a table's columns are not followed", context.where, name="pandas.DataFrame")
+
+
+for _name in (
+    "read_csv",
+    "read_excel",
+    "read_json",
+    "read_parquet",
+    "read_pickle",
+    "read_table",
+    "read_sql",
+    "concat",
+    "merge",
+):
+    register(f"pandas.{_name}", Native(f"pandas.{_name}", _table))
+for _name in ("DataFrame", "Series", "get_dummies", "to_datetime", "Categorical", "cut"):
+    register(f"pandas.{_name}", Native(f"pandas.{_name}", _frame))
+
+
+def _quiet(why: str) -> Any:
+    def give(context: Context, *args: Value, **kwargs: Value) -> Value:
+        return Unknown(why, context.where)
+
+    return give
+
+
+for _name, _why in {
+    "evaluate.load": "a metric",
+    "evaluate.combine": "a metric",
+    "wandb.init": "a tracked run",
+    "wandb.log": "a tracked run",
+    "wandb.watch": "a tracked run",
+    "wandb.config": "a tracked run",
+    "wandb.finish": "a tracked run",
+    "tensorboardX.SummaryWriter": "a log writer",
+    "visualdl.LogWriter": "a log writer",
+    "mlflow.start_run": "a tracked run",
+    "mlflow.log_metric": "a tracked run",
+    "nltk.download": "a download",
+    "nltk.word_tokenize": "words of a text",
+    "jieba.cut": "words of a text",
+    "jieba.lcut": "words of a text",
+}.items():
+    register(_name, Native(_name, _quiet(_why)))
