@@ -21,9 +21,8 @@ def oracle_python() -> Path:
 
 def run_oracle(framework: str, cases: dict[str, str]) -> dict[str, Any]:
     """Measure ``cases`` with the real framework."""
-    done = subprocess.run(
-        [str(oracle_python()), str(HERE / f"run_{framework}.py")], input=json.dumps(cases), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    command = [str(oracle_python()), str(HERE / f"run_{framework}.py")]
+    done = subprocess.run(command, input=json.dumps(cases), capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     found: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])

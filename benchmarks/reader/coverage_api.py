@@ -1,8 +1,8 @@
 """``python -m benchmarks.reader.coverage_api``: what share of the calls in public scripts the reader knows, by area.
 
 Counts are read from ``$OARLOCK_DATA/api_frequency`` (default ``../shared/facts/api_frequency``): name, calls, files,
-repositories.
-A call is known when its dotted name has an entry or is defined by a library text, or is an attribute of a known class; shares are weighted by files.
+repositories. A call is known when its dotted name has an entry, is defined by a library text, or is an attribute of a
+known class; shares are weighted by files.
 """
 
 from __future__ import annotations
