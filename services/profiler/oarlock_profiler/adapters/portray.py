@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,8 @@ def portray(job: Job) -> tuple[Portrait, Reading]:
     Raises:
         ValueError: neither code nor a model that is known by its name.
     """
-    sources, entry = _open(job)
+    opened, entry = _open(job)
+    sources = _Remembering(opened)
     request = Request(
         entry=entry,
         arguments=job.arguments,
@@ -90,7 +91,7 @@ def portray(job: Job) -> tuple[Portrait, Reading]:
         calibration=job.calibration,
         declared=job.declared,
         devices=job.world_size if job.world_size > 1 else None,
-        source_digest=_digest(job, sources, entry),
+        source_digest=sources.digest(job.arguments),
     )
     portrait = build(reading, setting)
     if entry == DECLARED_ENTRY and portrait.method == "interpreted":
@@ -113,10 +114,36 @@ def _open(job: Job) -> tuple[Sources, str]:
     raise ValueError("there is no code to read, and no model_name that is known")
 
 
-def _digest(job: Job, sources: Sources, entry: str) -> str:
-    """Names the code and how it is started: runs of the same script with the same arguments learn together."""
-    parts = [sources.read(entry) or b"", *(argument.encode() for argument in job.arguments)]
-    whole = hashlib.sha256()
-    for part in parts:
-        whole.update(len(part).to_bytes(8, "big") + part)
-    return whole.hexdigest()
+class _Remembering:
+    """Sources that remember what was read of the bundle, so that the digest covers it (and nothing else)."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self.seen: dict[str, bytes] = {}
+
+    def read(self, path: str) -> bytes | None:
+        """See ``core.reading.Sources``."""
+        data = self._sources.read(path)
+        if data is not None:
+            self.seen[path] = hashlib.sha256(data).digest()
+        return data
+
+    def exists(self, path: str) -> bool:
+        """See ``core.reading.Sources``."""
+        return self._sources.exists(path)
+
+    def listdir(self, path: str) -> Sequence[str]:
+        """See ``core.reading.Sources``."""
+        return self._sources.listdir(path)
+
+    def library(self, module: str) -> tuple[str, bytes] | None:
+        """See ``core.reading.Sources``."""
+        return self._sources.library(module)
+
+    def digest(self, arguments: Sequence[str]) -> str:
+        """Names the code and how it is started: runs of the same code with the same arguments learn together."""
+        whole = hashlib.sha256()
+        named = [part for path, data in sorted(self.seen.items()) for part in (path.encode(), data)]
+        for part in [*named, *(argument.encode("utf-8", "surrogatepass") for argument in arguments)]:
+            whole.update(len(part).to_bytes(8, "big") + part)
+        return whole.hexdigest()
