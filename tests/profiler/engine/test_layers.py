@@ -238,3 +238,20 @@ def test_shapes_that_do_not_fit_are_a_gap_not_a_crash() -> None:
     assert space["z"].shape is None
     assert any("matmul" in gap.why for gap in machine.findings.gaps.values())
     assert machine.internal_errors == []
+
+
+def test_a_model_that_the_script_dropped_gives_its_memory_back() -> None:
+    machine, engine, _ = ours.prepare(
+        """
+import torch
+import torch.nn as nn
+for fold in range(3):
+    model = nn.Linear(1000, 1000)
+    loss = model(torch.randn(2, 1000)).sum()
+    loss.backward()
+""",
+        "torch",
+    )
+    assert machine.internal_errors == []
+    assert ours.current_of(engine.trace) < 2.5 * 4 * 1001 * 1000
+    assert [root.attrs["weight"].shape for root in engine.roots] == [(1000, 1000)] * 3

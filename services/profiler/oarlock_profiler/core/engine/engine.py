@@ -5,6 +5,7 @@ Applies operators, runs backward, and writes every allocation and launch into th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -22,6 +23,10 @@ from oarlock_profiler.core.reading import TensorSpec
 
 Mode = Literal["fresh", "alias", "reuse", "expand", "none"]
 Saved = "Tensor | str | int | None"
+ONLY_LISTED = 2
+"""What ``sys.getrefcount`` says of an object that one list alone holds (the list and the argument)."""
+GRADIENT_SHARDS = "_gradient_shards"
+"""In a parameter's ``attrs``: over how many processes its gradient is spread (ZeRO 2 and 3, FSDP)."""
 OUTPUT = "output"
 """In ``saved``: the operator's own (first) output."""
 
@@ -53,6 +58,7 @@ class Engine:
         self.step_inputs: list[tuple[Shape, str]] = []
         self.root_inputs: dict[int, list[TensorSpec]] = {}
         """What the first call of each root was given, by the root's ``id``."""
+        self._released: set[int] = set()
         self._sequence = 0
         self._node_module: str | None = None
         self._node_where: Where | None = None
@@ -85,6 +91,27 @@ class Engine:
         """Remember what the first model call of a training step is given (shape and type of each tensor)."""
         if self.grad_enabled and not self.step_inputs:
             self.step_inputs = [(t.shape, t.dtype) for t in flatten_tensors(values) if t.shape]
+
+    def release_dropped_models(self) -> None:
+        """Free what only ``roots`` still holds: models that the script has dropped (one fold of several, an ablation).
+
+        Their shapes stay for the model tree. A parameter that anything else holds (an optimiser) keeps its memory.
+        """
+        for index in range(len(self.roots)):
+            if index in self._released or sys.getrefcount(self.roots[index]) > ONLY_LISTED:
+                continue
+            held = False
+            for _, module in self.roots[index].named_modules():
+                for name in list(module.attrs):
+                    value = module.attrs[name]
+                    if not isinstance(value, Tensor):
+                        continue
+                    if sys.getrefcount(value) <= ONLY_LISTED + 1:
+                        value.storage = value.grad = value.node = None
+                    else:
+                        held = True
+            if not held:
+                self._released.add(index)
 
     def device_of(self, tensor: Tensor) -> str:
         """``cpu``, ``meta`` or ``gpu:N``."""
@@ -492,8 +519,15 @@ class Engine:
         if held is None or leaf.cleared or held.storage is None:
             if grad.shared or not grad.dense or grad.dtype != leaf.dtype:
                 grad = self.fresh_grad(leaf.shape or (), leaf.dtype, leaf.device, "accumulate_grad")
-            grad.storage.retag("gradient")
-            leaf.grad = Tensor(self, leaf.shape, leaf.dtype, grad.storage, leaf.device)
+            ways = leaf.attrs.get(GRADIENT_SHARDS) if leaf.attrs is not None else None
+            if isinstance(ways, int) and ways > 1:
+                # The whole gradient is reduced over the processes; each keeps its share.
+                share = -(-grad.nbytes // ways)
+                kept = self.allocate(share, "gradient", leaf.device, "reduce_scatter")
+                leaf.grad = Tensor(self, leaf.shape, leaf.dtype, kept, leaf.device)
+            else:
+                grad.storage.retag("gradient")
+                leaf.grad = Tensor(self, leaf.shape, leaf.dtype, grad.storage, leaf.device)
             leaf.cleared = False
             return
         self.record("add_", "add", grad.dtype, grad.shape, bytes_moved=3 * grad.nbytes)
@@ -509,6 +543,8 @@ class Engine:
         self, tensors: Sequence[Tensor], gradients: Sequence[Tensor | None], *, retain_graph: bool = False
     ) -> None:
         """``torch.autograd.backward`` over several roots."""
+        if len(self.roots) > 1:
+            self.release_dropped_models()
         before, self.trace.phase = self.trace.phase, "backward"
         enabled, self.grad_enabled = self.grad_enabled, False
         try:

@@ -64,6 +64,7 @@ def call_layer(context: Context, self: Value, *args: Value, **kwargs: Value) -> 
             self.assign_paths()
         if not engine.module_stack:
             if self not in engine.roots:
+                engine.release_dropped_models()
                 engine.roots.append(self)
                 self.assign_paths()
                 given = flatten_tensors([*args, *kwargs.values()])[:16]
