@@ -69,30 +69,35 @@ def mlps(truth: Path) -> Iterator[Case]:
     """The MLP campaign."""
     for row in rows(truth / "gpumemnet_mlp.csv"):
         given = settings(row["model"])
-        inputs, outputs = int(given["input"]), int(given["output"])
-        second = "act" in given  # the second campaign varies activation, dropout and normalisation
-        layers, width = [], inputs
-        for size in hidden_sizes(given["arch"], inputs, outputs, int(given["depth"])):
-            layers.append(f"nn.Linear({width}, {size})")
-            if given.get("batchnorm") == "True":
-                layers.append(f"nn.BatchNorm1d({size})")
-            layers.append(_ACTIVATIONS[given.get("act", "relu")])
-            if given.get("dropout_used") == "True":
-                layers.append(f"nn.Dropout({given['dropout']})")
-            width = size
-        layers.append(f"nn.Linear({width}, {outputs})")
-        if second:
-            layers.append("nn.Softmax(dim=1)")
-        model = "nn.Sequential(\n    " + ",\n    ".join(layers) + ",\n)"
-        script = _HEAD + _TRAIN.format(
-            model=model,
-            classes=outputs,
-            samples=SAMPLES,
-            batch=row["batch_size_per_gpu"],
-            inputs=f"torch.randn({SAMPLES}, {inputs})",
-            summary=f"torch.rand(2, {inputs}).to(device)",
-        )
-        yield _case(row, "mlp", script, f"{given['arch']}-{given.get('act', 'relu')}-{given['depth']}", "gpumemnet-mlp")
+        group = f"{given['arch']}-{given.get('act', 'relu')}-{given['depth']}"
+        yield _case(row, "mlp", mlp_script(row["model"]), group, "gpumemnet-mlp")
+
+
+def mlp_script(model: str) -> str:
+    """The script behind a row's name. The second campaign varies activation, dropout and normalisation."""
+    given = settings(model)
+    inputs, outputs = int(given["input"]), int(given["output"])
+    layers, width = [], inputs
+    for size in hidden_sizes(given["arch"], inputs, outputs, int(given["depth"])):
+        layers.append(f"nn.Linear({width}, {size})")
+        if given.get("batchnorm") == "True":
+            layers.append(f"nn.BatchNorm1d({size})")
+        layers.append(_ACTIVATIONS[given.get("act", "relu")])
+        if given.get("dropout_used") == "True":
+            layers.append(f"nn.Dropout({given['dropout']})")
+        width = size
+    layers.append(f"nn.Linear({width}, {outputs})")
+    if "act" in given:
+        layers.append("nn.Softmax(dim=1)")
+    net = "nn.Sequential(\n    " + ",\n    ".join(layers) + ",\n)"
+    return _HEAD + _TRAIN.format(
+        model=net,
+        classes=outputs,
+        samples=SAMPLES,
+        batch=given["batch"],
+        inputs=f"torch.randn({SAMPLES}, {inputs})",
+        summary=f"torch.rand(2, {inputs}).to(device)",
+    )
 
 
 def cnns(truth: Path) -> Iterator[Case]:
@@ -103,8 +108,13 @@ def cnns(truth: Path) -> Iterator[Case]:
         if not listed or row["status"] == "invalid":
             continue
         given = settings(row["model"])
-        script = _HEAD + _cnn(given, listed)
-        yield _case(row, "cnn", script, f"{given['arch']}-{given['act']}-{given['depth']}", "gpumemnet-cnn")
+        group = f"{given['arch']}-{given['act']}-{given['depth']}"
+        yield _case(row, "cnn", cnn_script(row["model"], listed), group, "gpumemnet-cnn")
+
+
+def cnn_script(model: str, listed: list[tuple[str, int, int]]) -> str:
+    """The script behind a row's name and its layers: (layer, activations of one sample, parameters)."""
+    return _HEAD + _cnn(settings(model), listed)
 
 
 def _cnn(given: dict[str, str], listed: list[tuple[str, int, int]]) -> str:
@@ -254,9 +264,15 @@ def _residual(given: dict[str, str], listed: list[tuple[str, int, int]], channel
 def transformers(truth: Path) -> Iterator[Case]:
     """The transformer campaign: an encoder classifier with learned positions."""
     for row in rows(truth / "gpumemnet_transformer_sample.csv"):
-        given = settings(row["model"])
-        width, length, samples = given["embedding_size"], given["seq_length"], int(given["num_samples"])
-        net = f"""class Net(nn.Module):
+        script = transformer_script(row["model"])
+        yield _case(row, "transformer", script, row["model"], "gpumemnet-transformer")
+
+
+def transformer_script(model: str) -> str:
+    """The script behind a row's name; its ``input_size`` is the vocabulary."""
+    given = settings(model)
+    width, length, samples = given["embedding_size"], given["seq_length"], int(given["num_samples"])
+    net = f"""class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.embedding = nn.Embedding({given["input_size"]}, {width})
@@ -273,19 +289,15 @@ def transformers(truth: Path) -> Iterator[Case]:
         x = self.encoder(x)
         return self.head(x.mean(dim=1))
 """
-        script = (
-            _HEAD
-            + net
-            + _TRAIN.format(
-                model="Net()",
-                classes=given["num_classes"],
-                samples=samples,
-                batch=row["batch_size_per_gpu"],
-                inputs=f"torch.randint(0, {given['input_size']}, ({samples}, {length}))",
-                summary=f"torch.randint(0, {given['input_size']}, (2, {length})).to(device)",
-            )
-        )
-        yield _case(row, "transformer", script, row["model"], "gpumemnet-transformer")
+    train = _TRAIN.format(
+        model="Net()",
+        classes=given["num_classes"],
+        samples=samples,
+        batch=given["batch_size"],
+        inputs=f"torch.randint(0, {given['input_size']}, ({samples}, {length}))",
+        summary=f"torch.randint(0, {given['input_size']}, (2, {length})).to(device)",
+    )
+    return _HEAD + net + train
 
 
 def horus(truth: Path) -> Iterator[Case]:
