@@ -29,7 +29,7 @@ class MixTable:
 class DemandMix:
     """Decaying histogram of arrivals. `half_life`: arrivals after which an entry counts half."""
 
-    def __init__(self, half_life: float = 20_000.0, coverage: float = 0.95, limit: int = 256) -> None:
+    def __init__(self, half_life: float = 20_000.0, coverage: float = 0.95, limit: int = 1024) -> None:
         self._growth = 2.0 ** (1.0 / half_life)
         self._coverage = coverage
         self._limit = limit
@@ -51,8 +51,9 @@ class DemandMix:
         self._weight = {key: weight / self._unit for key, weight in kept}
         self._unit = 1.0
 
-    def table(self) -> MixTable:
-        """The most frequent specs that together cover `coverage` of the arrivals."""
+    def table(self, coverage: float | None = None) -> MixTable:
+        """The most frequent specs that together cover `coverage` (its own, if not given) of the arrivals."""
+        wanted = self._coverage if coverage is None else coverage
         ranked = sorted(self._weight.items(), key=lambda item: -item[1])
         total = sum(self._weight.values())
         chosen: list[tuple[SpecKey, float]] = []
@@ -60,7 +61,7 @@ class DemandMix:
         for key, weight in ranked[: self._limit]:
             chosen.append((key, weight))
             covered += weight
-            if covered >= self._coverage * total:
+            if covered >= wanted * total:
                 break
         share = np.array([weight for _, weight in chosen])
         return MixTable(

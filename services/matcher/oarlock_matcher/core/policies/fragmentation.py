@@ -58,7 +58,7 @@ class FragmentationAwarePolicy(BasePolicy):
         table = self._mix.table()
         self._models = len(fleet.models)
         self._field = FragmentationField(table, self._models, STRANDING_WEIGHT)
-        self._scarcity = kind_scarcity(table, capacity_by_model(fleet))
+        self._scarcity = kind_scarcity(self._mix.table(coverage=1.0), capacity_by_model(fleet))
         self.epoch += 1
 
     def score(self, fleet: FleetTable, shape: Shape, rows: Rows, fits: Mask) -> tuple[Scores, Slots]:

@@ -85,17 +85,14 @@ class ClusteringPolicy(BasePolicy):
 
 
 def _classes(fleet: FleetTable, row: int) -> set[tuple[int, bool]]:
-    """The classes of tasks that run on the row's node: (devices, whole), (0, False) for those without devices."""
+    """The classes of tasks that hold devices of the row: (devices, whole)."""
     devices: dict[tuple[str, int], tuple[int, bool]] = {}
     for uid in fleet.uids[row]:
         if uid is not None:
             for holder, share in fleet.holders.get(uid, {}).items():
                 count, _ = devices.get(holder, (0, False))
                 devices[holder] = (count + 1, share.milli >= WHOLE_MILLI)
-    found = set(devices.values())
-    if len(fleet.node_holders.get(fleet.node_name(row), {})) > len(devices):
-        found.add((0, False))
-    return found
+    return set(devices.values())
 
 
 class BestFitPolicy(BasePolicy):
