@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 from oarlock_profiler.core.engine.dtypes import size_of
+from oarlock_profiler.core.engine.engine import GRADIENT_SHARDS
 from oarlock_profiler.core.engine.modules import LayerInstance
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.engine.trace import Storage
@@ -283,8 +284,10 @@ def _fleet_init(
         product = math.prod(known.values())
         if product > world(context):
             context.state["world_size"] = product
-        for name, degree in known.items():
-            note_strategy(context, _STRATEGY_NAMES.get(name, name), **{name: degree})
+        if len(known) > 1:
+            note_strategy(context, "hybrid", **known)
+        for name, ways in known.items() if len(known) == 1 else ():
+            note_strategy(context, _STRATEGY_NAMES.get(name, name), **{name: ways})
     context.findings.fact("distributed", "fleet", context.where)
     return None
 
@@ -493,11 +496,15 @@ def buckets(context: Context, module: Value, cap_mb: Value = 25, as_view: Value 
 
 @entry("oarlock_host.shard")
 def shard(context: Context, module: Value, stage: Value = 3, ways: Value = None) -> Value:
-    """Keep one process's share of the parameters (stage 3) and a buffer in which the largest layer is gathered."""
+    """Keep one process's share of gradients (stages 2, 3) and of parameters (stage 3), with room to gather a layer."""
     ways = ways if isinstance(ways, int) else world(context)
-    if not isinstance(module, LayerInstance) or ways <= 1 or stage != 3:
+    if not isinstance(module, LayerInstance) or ways <= 1 or stage not in (2, 3):
         return None
     engine = context.engine
+    for _, parameter in module.named_parameters():
+        parameter.attrs = {**(parameter.attrs or {}), GRADIENT_SHARDS: ways}
+    if stage == 2:
+        return None
     largest: dict[str, int] = {}
     for path, parameter in module.named_parameters():
         if parameter.shape is None or parameter.storage is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from oarlock_profiler.core.interpreter.values import Class, Context, Instance, Native, Unknown, Value
-from oarlock_profiler.core.overlays.datasets import DATASET
+from oarlock_profiler.core.overlays.datasets import DATASET, length
 from oarlock_profiler.core.overlays.images import Image
 from oarlock_profiler.core.overlays.numpy_arrays import NdArray
 from oarlock_profiler.core.overlays.numpy_creation import as_array
@@ -388,7 +388,29 @@ def _scaled(context: Context, self: Instance, X: Value, *args: Value, **options:
     return NdArray(array.shape, "float64")
 
 
+def _folds_init(context: Context, self: Instance, n_splits: Value = 5, *args: Value, **options: Value) -> None:
+    self.attrs["n_splits"] = n_splits if isinstance(n_splits, int) else 5
+
+
+def _folds(context: Context, self: Instance, X: Value, *args: Value, **options: Value) -> Value:
+    """Index arrays of the training and the held-out rows, once per fold."""
+    rows, count = length(context, X), self.attrs["n_splits"]
+    if rows is None:
+        return [(NdArray(None, "int64"), NdArray(None, "int64"))] * count
+    held = rows // count
+    return [(NdArray((rows - held,), "int64"), NdArray((held,), "int64"))] * count
+
+
+def _fold_count(context: Context, self: Instance, *args: Value) -> Value:
+    return self.attrs["n_splits"]
+
+
 def _install_sklearn() -> None:
+    for name in ("KFold", "StratifiedKFold", "GroupKFold", "ShuffleSplit", "StratifiedShuffleSplit"):
+        folds = native_class(
+            f"sklearn.model_selection.{name}", __init__=_folds_init, split=_folds, get_n_splits=_fold_count
+        )
+        register(f"sklearn.model_selection.{name}", folds)
     for name in _SKLEARN:
         register(f"sklearn.datasets.{name}", Native(f"sklearn.datasets.{name}", _sklearn_loader(name)))
     register(

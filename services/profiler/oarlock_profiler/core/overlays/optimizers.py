@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from oarlock_profiler.core.engine.dtypes import size_of
+from oarlock_profiler.core.engine.engine import GRADIENT_SHARDS
 from oarlock_profiler.core.engine.modules import LayerInstance
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.engine.trace import Storage
@@ -341,16 +342,18 @@ def _ensure_state(context: Context, self: OptimizerInstance, parameter: Tensor) 
     engine = context.engine
     made = []
     device = "cpu" if self.offload else parameter.device
+    spread = (parameter.attrs or {}).get(GRADIENT_SHARDS, 1)
+    shards = max(self.shards, spread if isinstance(spread, int) else 1)
     dtype = parameter.dtype
     if self.attrs.get("_multi_precision") and dtype in ("float16", "bfloat16"):
         made.append(
             engine.tensor(
-                _shard(parameter.shape or (), self.shards), "float32", kind="optimizer", device=device, op="master"
+                _shard(parameter.shape or (), shards), "float32", kind="optimizer", device=device, op="master"
             )
         )
         dtype = "float32"
     for name, shape, kept in state_tensors(self.rule, parameter.shape or (), dtype):
-        sharded = _shard(shape, self.shards)
+        sharded = _shard(shape, shards)
         made.append(engine.tensor(sharded, kept, kind="optimizer", device=device, op=name))
     if self.rule.name == "ASGD" and engine.framework == "paddle":
         batches = self.options.get("batch_num", 1)
