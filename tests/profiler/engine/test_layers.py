@@ -255,3 +255,15 @@ for fold in range(3):
     assert machine.internal_errors == []
     assert ours.current_of(engine.trace) < 2.5 * 4 * 1001 * 1000
     assert [root.attrs["weight"].shape for root in engine.roots] == [(1000, 1000)] * 3
+
+
+def test_hooks_see_inputs() -> None:
+    space = run(
+        """
+seen = []
+net = nn.Linear(4, 3)
+net.register_forward_hook(lambda m, i, o: seen.append((tuple(i[0].shape), tuple(o.shape))))
+net(torch.randn(2, 4))
+"""
+    )
+    assert space["seen"] == [((2, 4), (2, 3))]

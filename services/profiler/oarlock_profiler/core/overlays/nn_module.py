@@ -55,7 +55,10 @@ def iterator(items: Sequence[Value]) -> Value:
 # --- running
 # -----------------------------------------------------------------------------------------------------------
 def call_layer(context: Context, self: Value, *args: Value, **kwargs: Value) -> Value:
-    """``layer(...)``: pre-hooks, ``forward``, hooks; notes what the layer gave."""
+    """``layer(...)``: pre-hooks, ``forward``, hooks; notes what the layer gave.
+
+    The arguments stay alive while ``forward`` runs, as the frameworks' own ``__call__`` holds them.
+    """
     if not isinstance(self, LayerInstance):
         return context.unknown("a call of something that is no layer")
     engine = engine_of(context)
@@ -92,9 +95,9 @@ def call_layer(context: Context, self: Value, *args: Value, **kwargs: Value) -> 
                 result = _native_forward(context, self, found, positional, kwargs)
             else:
                 bound = context.getattr(self, "forward")
-                result = context.call(bound, _handed(positional), _handed_by_name(kwargs))
+                result = context.call(bound, positional, kwargs)
         else:
-            result = context.call(forward, _handed(positional), _handed_by_name(kwargs))
+            result = context.call(forward, positional, kwargs)
     finally:
         engine.module_stack.pop()
     if self.stats.calls <= 1:
@@ -112,12 +115,6 @@ def _handed(args: list[Value]) -> list[Value]:
     """The arguments in a list of their own; the caller's is emptied, so that the callee alone holds them."""
     handed = args[:]
     args.clear()
-    return handed
-
-
-def _handed_by_name(kwargs: dict[str, Value]) -> dict[str, Value]:
-    handed = dict(kwargs)
-    kwargs.clear()
     return handed
 
 
