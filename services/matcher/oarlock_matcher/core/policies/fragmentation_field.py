@@ -28,8 +28,8 @@ KNOWN_CPU_LIMIT = 2**40
 
 STRANDING_STEPS = np.array([0.7, 0.85, 1.0, 1.15, 1.3])
 """Shares of a node's free processors that are counted on for its idle devices; averaged, so that the warning that a
-node runs short of processors comes gradually. Compared on six of the public traces, then looked at on the four others and on
-resampled ones; see `benchmarks/placement`."""
+node runs short of processors comes gradually. Compared on six of the public traces, then looked at on the four others
+and on resampled ones; see `benchmarks/placement`."""
 
 TRUST_WITHOUT_DEVICES = 0.5
 """A task that takes processors only is asked to leave this much more of them beside idle devices: it has the choice."""
