@@ -8,9 +8,10 @@ need is kept, in this order:
    left after a few rounds when nothing else ends it;
 3. two sides of plain assignments are both run and their values merged: equal values stay, the larger of two numbers
    wins, anything else is unknown;
-4. otherwise the side with more work in it (weighted calls; loading a checkpoint or a cache counts for nothing).
+4. a side that only imports is taken: what is named later must be there;
+5. otherwise the side with more work in it (weighted calls; loading a checkpoint or a cache counts for nothing).
 
-Each choice of 3 and 4 is recorded as a gap with what was assumed.
+Each choice of 3 to 5 is recorded as a gap with what was assumed.
 """
 
 from __future__ import annotations
@@ -125,6 +126,10 @@ def _pure(node: ast.expr) -> bool:
     return not any(isinstance(n, (ast.Call, ast.Await, ast.Yield, ast.NamedExpr)) for n in ast.walk(node))
 
 
+def _imports(block: Sequence[ast.stmt]) -> bool:
+    return bool(block) and all(isinstance(s, (ast.Import, ast.ImportFrom)) for s in block)
+
+
 class Branches:
     """Decides for one machine."""
 
@@ -156,7 +161,9 @@ class Branches:
             return self._early(f, one)
         first, second = weight(node.body), weight(node.orelse)
         side = first >= second
-        if not node.orelse and not first:
+        if _imports(node.body) or _imports(node.orelse):
+            side = _imports(node.body)
+        elif not node.orelse and not first:
             side = True
         self._note(node, doubt, side)
         return side

@@ -224,7 +224,7 @@ for _cls in list(TYPES.values()):
 
 
 def _property_new(
-    m: Any, cls: Value, fget: Value = None, fset: Value = None, fdel: Value = None, doc: Value = None
+    m: Any, cls: Value, fget: Value = None, fset: Value = None, fdel: Value = None, doc: Value = None, **_more: Value
 ) -> Value:
     if cls is builtin_types.PROPERTY:
         return Property(fget, fset, fdel)

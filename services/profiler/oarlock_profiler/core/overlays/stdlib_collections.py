@@ -234,13 +234,14 @@ def named_tuple(
 
 @entry("collections.namedtuple")
 def namedtuple(
-    m: Any, name: Value, fields: Value, *, rename: Value = False, defaults: Value = None, module: Value = None
+    m: Any, typename: Value, field_names: Value, *, rename: Value = False, defaults: Value = None, module: Value = None
 ) -> Value:
+    fields = field_names
     if isinstance(fields, str):
         fields = fields.replace(",", " ").split()
     names = tuple(f for f in m.listed(fields) if isinstance(f, str))[:1000]
     given = m.listed(defaults) if defaults is not None else []
-    return named_tuple(m, str(name), names, dict(zip(names[len(names) - len(given) :], given, strict=False)), {})
+    return named_tuple(m, str(typename), names, dict(zip(names[len(names) - len(given) :], given, strict=False)), {})
 
 
 class _TypedTuple(classes.Meta):

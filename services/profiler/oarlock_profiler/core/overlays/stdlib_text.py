@@ -170,10 +170,24 @@ def _split(m: Any, pattern: Value, subject: Value, maxsplit: Value = 0, flags: V
     return m.host(_compiled(m, pattern, flags).split, subject, maxsplit if isinstance(maxsplit, int) else 0)
 
 
+def _by_name(call: Any) -> Any:
+    """Arguments go by Python's names too: ``string=``, ``repl=``."""
+
+    def named(m: Any, *args: Value, string: Value = MISSING, repl: Value = MISSING, **more: Value) -> Value:
+        if repl is not MISSING:
+            more["replacement"] = repl
+        if string is not MISSING:
+            more["subject"] = string
+        return call(m, *args, **more)
+
+    return named
+
+
 _RE: dict[str, Any] = {
     "match": _search("match", None), "search": _search("search", None), "fullmatch": _search("fullmatch", None),
     "findall": _search("findall", "list"), "finditer": _search("finditer", "list"), "sub": _sub, "split": _split,
 }  # fmt: skip
+_RE = {_name: _by_name(_function) for _name, _function in _RE.items()}
 for _name, _function in _RE.items():
     for _module in ("re", "regex"):
         register(f"{_module}.{_name}", Native(f"re.{_name}", _function))
@@ -507,7 +521,9 @@ class Bar(HostObject):
         return context.iterate(self.items) if self.items is not None else None
 
     def py_len(self, context: Any) -> Value:
-        return context.call(context.builtins["len"], [self.items]) if self.items is not None else self.total
+        if self.total is not None or self.items is None:
+            return self.total
+        return context.call(context.builtins["len"], [self.items])
 
     def py_getattr(self, context: Context, name: str) -> Value:
         if name == "__enter__":
