@@ -65,6 +65,60 @@ def test_transformers(read_script: Callable[..., Reading], expression: str) -> N
     assert reading.parameters_total == LANGUAGE[expression]
 
 
+def encoder_parameters(  # the published sizes: words, width, layers, inner width, positions, segments, tasks
+    words: int, width: int, layers: int, inner: int, positions: int, segments: int, tasks: int = 0
+) -> int:
+    tables = (words + positions + segments + tasks) * width + 2 * width
+    layer = 4 * (width * width + width) + 2 * width * inner + inner + width + 4 * width
+    return tables + layers * layer + width * width + width
+
+
+ERNIE = {
+    "ernie-1.0": (18000, 768, 12, 3072, 513, 2),
+    "ernie-gram-zh": (18018, 768, 12, 3072, 512, 2),
+    "ernie-2.0-base-en": (30522, 768, 12, 3072, 512, 4),
+    "ernie-3.0-base-zh": (40000, 768, 12, 3072, 2048, 4, 3),
+    "ernie-3.0-medium-zh": (40000, 768, 6, 3072, 2048, 4, 16),
+    "ernie-3.0-nano-zh": (40000, 312, 4, 1248, 2048, 4, 16),
+    "ernie-3.0-tiny-mini-v2-zh": (40000, 384, 6, 1536, 2048, 4),
+    "ernie-tiny": (50006, 1024, 3, 4096, 600, 2),
+}
+
+
+@pytest.mark.parametrize("name", sorted(ERNIE))
+def test_ernie_sizes(read_script: Callable[..., Reading], name: str) -> None:
+    reading = read_script(
+        f"""
+        import paddle
+        from paddlenlp.transformers import AutoModel
+        model = AutoModel.from_pretrained({name!r})
+        model(paddle.zeros([2, 8], dtype='int64'))
+        """
+    )
+    assert reading.parameters_total == encoder_parameters(*ERNIE[name])
+
+
+PADDLE_VISION = {
+    "resnet50": 25610152, "mobilenet_v1": 4253864, "mobilenet_v3_small": 2554968, "vgg16": 138357544, "densenet121": 8062504,
+    "shufflenet_v2_x2_0": 7399952, "googlenet": 11535736, "inception_v3": 23869000, "squeezenet1_1": 1235496,
+    "alexnet": 61100840,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(PADDLE_VISION))
+def test_paddle_vision(read_script: Callable[..., Reading], name: str) -> None:
+    reading = read_script(
+        f"""
+        import paddle
+        model = paddle.vision.models.{name}()
+        model.eval()
+        model(paddle.zeros([1, 3, 299, 299]) if {name!r} == 'inception_v3' else paddle.zeros([1, 3, 224, 224]))
+        """
+    )
+    assert reading.parameters_total == PADDLE_VISION[name]
+    assert not reading.findings.gaps
+
+
 def test_a_large_language_model_is_read_in_time(read_script: Callable[..., Reading]) -> None:
     start = time.perf_counter()
     reading = read_script(
