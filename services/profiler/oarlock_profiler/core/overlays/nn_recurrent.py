@@ -13,7 +13,7 @@ from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import Context, Instance, Native, Value
 from oarlock_profiler.core.overlays.calling import engine_of, integer, operator, tensor
 from oarlock_profiler.core.overlays.devices import place_of
-from oarlock_profiler.core.overlays.nn_layers import demanded, layer
+from oarlock_profiler.core.overlays.layer_class import demanded, layer
 from oarlock_profiler.core.overlays.nn_module import parameter
 from oarlock_profiler.core.overlays.registry import native_class, register
 from oarlock_profiler.core.overlays.shaping import concat, stack, unbind

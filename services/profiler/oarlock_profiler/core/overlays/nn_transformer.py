@@ -8,14 +8,15 @@ from typing import Any
 from oarlock_profiler.core.engine.modules import LayerInstance
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import Class, Context, Instance, Native, Value
+from oarlock_profiler.core.overlays import nn_containers, nn_layers, nn_norms  # noqa: F401 - built by name below
 from oarlock_profiler.core.overlays.attention import torch_attention
 from oarlock_profiler.core.overlays.calling import dtype_name, engine_of, integer, tensor
 from oarlock_profiler.core.overlays.devices import place_of
 from oarlock_profiler.core.overlays.dropout import dropout
 from oarlock_profiler.core.overlays.elementwise import binary, cast
 from oarlock_profiler.core.overlays.indexing import index
+from oarlock_profiler.core.overlays.layer_class import demanded, layer
 from oarlock_profiler.core.overlays.linear_algebra import linear, matmul, paddle_product
-from oarlock_profiler.core.overlays.nn_layers import demanded, layer
 from oarlock_profiler.core.overlays.nn_module import deepcopy, parameter
 from oarlock_profiler.core.overlays.registry import get, native_class, register
 from oarlock_profiler.core.overlays.shaping import (

@@ -7,8 +7,9 @@ from oarlock_profiler.core.interpreter.values import Context, Value
 from oarlock_profiler.core.overlays.calling import engine_of, operator, tensor
 from oarlock_profiler.core.overlays.dropout import dropout
 from oarlock_profiler.core.overlays.elementwise import binary
+from oarlock_profiler.core.overlays.layer_class import layer
 from oarlock_profiler.core.overlays.linear_algebra import linear
-from oarlock_profiler.core.overlays.nn_layers import LINEAR, layer
+from oarlock_profiler.core.overlays.nn_layers import LINEAR
 from oarlock_profiler.core.overlays.nn_transformer import build
 from oarlock_profiler.core.overlays.registry import get, register
 
