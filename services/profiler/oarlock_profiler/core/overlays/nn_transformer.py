@@ -1,24 +1,23 @@
-"""Multi-head attention and the transformer layers of both frameworks, operator by operator as they run them."""
+"""PyTorch's multi-head attention and transformer layers, operator by operator as it runs them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from oarlock_profiler.core.engine.modules import LayerInstance
 from oarlock_profiler.core.engine.tensor import Tensor
-from oarlock_profiler.core.interpreter.values import Class, Context, Instance, Native, Value
+from oarlock_profiler.core.interpreter.values import Context, Native, Value
 from oarlock_profiler.core.overlays import nn_containers, nn_layers, nn_norms  # noqa: F401 - built by name below
 from oarlock_profiler.core.overlays.attention import torch_attention
 from oarlock_profiler.core.overlays.calling import dtype_name, engine_of, integer, tensor
 from oarlock_profiler.core.overlays.devices import place_of
 from oarlock_profiler.core.overlays.dropout import dropout
-from oarlock_profiler.core.overlays.elementwise import binary, cast
+from oarlock_profiler.core.overlays.elementwise import binary
 from oarlock_profiler.core.overlays.indexing import index
 from oarlock_profiler.core.overlays.layer_class import demanded, layer
-from oarlock_profiler.core.overlays.linear_algebra import linear, matmul, paddle_product
-from oarlock_profiler.core.overlays.nn_module import deepcopy, parameter
-from oarlock_profiler.core.overlays.registry import get, native_class, register
+from oarlock_profiler.core.overlays.linear_algebra import linear, matmul
+from oarlock_profiler.core.overlays.nn_module import parameter
+from oarlock_profiler.core.overlays.registry import get
 from oarlock_profiler.core.overlays.shaping import (
     contiguous,
     expand,
@@ -30,25 +29,19 @@ from oarlock_profiler.core.overlays.shaping import (
     unflatten,
     unsqueeze,
 )
+from oarlock_profiler.core.overlays.transformer_parts import (
+    MODEL_ORDER,
+    accepting,
+    activation_of,
+    build,
+    call,
+    square_mask,
+    stack_init,
+)
 
 LIBRARIES = ("torch", "paddle")
 
 
-def build(context: Context, name: str, *args: Value, **kwargs: Value) -> LayerInstance:
-    """An instance of the overlay layer ``name``."""
-    cls: Class = get(name)
-    made = LayerInstance(cls)
-    cls.namespace["__init__"].call(context, made, *args, **kwargs)
-    return made
-
-
-def call(context: Context, owner: LayerInstance, name: str, *args: Value) -> Value:
-    """Call the child ``name``, whatever the script put there."""
-    return context.call(owner.attrs[name], list(args))
-
-
-# --- PyTorch
-# -----------------------------------------------------------------------------------------------------------
 def _mha_init(
     context: Context,
     self: LayerInstance,
@@ -230,12 +223,6 @@ def _mha_forward(
 layer("torch", "MultiheadAttention", _mha_init, _mha_forward)
 
 
-def _activation(context: Context, given: Value) -> Value:
-    if isinstance(given, str):
-        return get(f"{context.engine.framework}.nn.functional.{given}")
-    return given
-
-
 def _torch_sublayers(
     context: Context,
     self: LayerInstance,
@@ -266,7 +253,7 @@ def _torch_sublayers(
         self.attrs[f"norm{number}"] = build(context, "torch.nn.LayerNorm", d_model, eps, True, bias, **factory)
     for number in range(1, norms + 1):
         self.attrs[f"dropout{number}"] = build(context, "torch.nn.Dropout", dropout)
-    self.attrs["activation"] = _activation(context, activation)
+    self.attrs["activation"] = activation_of(context, activation)
 
 
 _TORCH_ORDER = (
@@ -416,33 +403,9 @@ def _decoder_layer(
 
 
 layer("torch", "TransformerEncoderLayer", _torch_layer_init(2), _encoder_layer)
+
+
 layer("torch", "TransformerDecoderLayer", _torch_layer_init(3), _decoder_layer)
-
-
-def _clones(context: Context, module: Value, count: Value) -> LayerInstance:
-    """``count`` copies in a list (PyTorch copies all; PaddlePaddle keeps the first and builds others like it)."""
-    paddle = context.engine.framework == "paddle"
-    made = LayerInstance(get("paddle.nn.LayerList" if paddle else "torch.nn.ModuleList"))
-    if not isinstance(module, LayerInstance):
-        return made
-    for number in range(integer(count)):
-        made.attrs[str(number)] = module if number == 0 and paddle else deepcopy(context, module)
-    return made
-
-
-def _stack_init(
-    context: Context,
-    self: LayerInstance,
-    layer_: Value,
-    num_layers: Value,
-    norm: Value = None,
-    *args: Value,
-    **kwargs: Value,
-) -> None:
-    del args, kwargs
-    self.attrs["layers"] = _clones(context, layer_, num_layers)
-    self.attrs["num_layers"] = num_layers
-    self.attrs["norm"] = norm
 
 
 def _through(context: Context, self: LayerInstance, x: Value, *rest: Value) -> Value:
@@ -482,32 +445,15 @@ def _torch_decoder(
     return _through(context, self, tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
 
 
-def _named(init: Any, first: str) -> Any:
-    def call_init(context: Context, self: LayerInstance, *args: Value, **kwargs: Value) -> None:
-        if first in kwargs:
-            args = (kwargs.pop(first), *args)
-        init(context, self, *args, **kwargs)
-
-    return call_init
+layer("torch", "TransformerEncoder", accepting(stack_init, "encoder_layer"), _torch_encoder)
 
 
-layer("torch", "TransformerEncoder", _named(_stack_init, "encoder_layer"), _torch_encoder)
-layer("torch", "TransformerDecoder", _named(_stack_init, "decoder_layer"), _torch_decoder)
-
-_MODEL_ORDER = (
-    "d_model",
-    "nhead",
-    "num_encoder_layers",
-    "num_decoder_layers",
-    "dim_feedforward",
-    "dropout",
-    "activation",
-)
+layer("torch", "TransformerDecoder", accepting(stack_init, "decoder_layer"), _torch_decoder)
 
 
 def _torch_transformer_init(context: Context, self: LayerInstance, *args: Value, **kwargs: Value) -> None:
     order = (
-        *_MODEL_ORDER,
+        *MODEL_ORDER,
         "custom_encoder",
         "custom_decoder",
         "layer_norm_eps",
@@ -569,376 +515,9 @@ def _torch_transformer(
     )
 
 
-def _square_mask(context: Context, *args: Value, **kwargs: Value) -> Value:
-    size = next((a for a in (*args, kwargs.get("sz"), kwargs.get("length")) if isinstance(a, int)), None)
-    if size is None:
-        return engine_of(context).unknown_tensor("the size of a causal mask is not known")
-    return engine_of(context).tensor(
-        (size, size), kind="temporary", device=place_of(context, kwargs.get("device")), op="mask"
-    )
-
-
 _TRANSFORMER = layer("torch", "Transformer", _torch_transformer_init, _torch_transformer)
+
+
 _TRANSFORMER.namespace["generate_square_subsequent_mask"] = Native(
-    "torch.nn.Transformer.generate_square_subsequent_mask", _square_mask
-)
-
-
-# --- PaddlePaddle
-# ------------------------------------------------------------------------------------------------------
-def _paddle_mha_init(
-    context: Context,
-    self: LayerInstance,
-    embed_dim: Value,
-    num_heads: Value,
-    dropout: Value = 0.0,
-    kdim: Value = None,
-    vdim: Value = None,
-    need_weights: Value = False,
-    weight_attr: Value = None,
-    bias_attr: Value = None,
-) -> None:
-    width = integer(embed_dim)
-    self.attrs.update(
-        embed_dim=width,
-        num_heads=integer(num_heads),
-        head_dim=width // integer(num_heads),
-        dropout=dropout,
-        need_weights=need_weights,
-        kdim=kdim,
-        vdim=vdim,
-    )
-    for name, inner in (
-        ("q_proj", width),
-        ("k_proj", integer(kdim, width)),
-        ("v_proj", integer(vdim, width)),
-        ("out_proj", width),
-    ):
-        self.attrs[name] = build(context, "paddle.nn.Linear", inner, width, weight_attr, bias_attr)
-
-
-def _heads(context: Context, self: LayerInstance, x: Value) -> Tensor:
-    shape = x.shape or (1, 1, 1)
-    split_heads = reshaped(context, x, (shape[0], shape[1], self.attrs["num_heads"], self.attrs["head_dim"]))
-    turned: Tensor = permute(context, split_heads, [0, 2, 1, 3])
-    return turned
-
-
-def _paddle_mask(context: Context, mask: Value, dtype: str) -> Value:
-    if not isinstance(mask, Tensor) or mask.dtype not in ("bool", "int64", "int32"):
-        return mask
-    changed = cast(context, mask, dtype)
-    return binary(context, "multiply", binary(context, "subtract", changed, 1.0), 1e9)
-
-
-def _paddle_mha(
-    context: Context,
-    self: LayerInstance,
-    query: Value,
-    key: Value = None,
-    value: Value = None,
-    attn_mask: Value = None,
-    cache: Value = None,
-) -> Value:
-    q_in = demanded(context, query, (128, self.attrs["embed_dim"]), "the input of an attention")
-    k_in = q_in if key is None or key is query else tensor(context, key)
-    v_in = q_in if value is None or value is query else tensor(context, value)
-    q = _heads(context, self, call(context, self, "q_proj", q_in))
-    fixed = isinstance(cache, Instance) and cache.cls.name == "StaticCache"
-    if fixed:
-        k, v = cache.attrs["k"], cache.attrs["v"]
-    else:
-        k, v = (
-            _heads(context, self, call(context, self, "k_proj", k_in)),
-            _heads(context, self, call(context, self, "v_proj", v_in)),
-        )
-    if isinstance(cache, Instance) and not fixed:
-        join = get("paddle.concat")
-        k, v = join.call(context, [cache.attrs["k"], k], 2), join.call(context, [cache.attrs["v"], v], 2)
-        cache = _cache(context, None, k, v)
-    scores: Value = paddle_product(context, binary(context, "multiply", q, 0.125), k, False, True)
-    if attn_mask is not None:
-        scores = binary(context, "add", scores, _paddle_mask(context, attn_mask, scores.dtype))
-    weights = get("paddle.nn.functional.softmax").call(context, scores)
-    del scores
-    if self.attrs["dropout"]:
-        weights = dropout(context, weights, self.attrs["dropout"], self.training)
-    out = permute(context, matmul(context, weights, v), [0, 2, 1, 3])
-    shape = out.shape or (1, 1, 1, 1)
-    out = call(context, self, "out_proj", reshaped(context, out, (shape[0], shape[1], shape[2] * shape[3])))
-    outs = [out]
-    if self.attrs["need_weights"] is True:
-        outs.append(weights)
-    if cache is not None:
-        outs.append(cache)
-    return out if len(outs) == 1 else tuple(outs)
-
-
-_MHA = layer("paddle", "MultiHeadAttention", _paddle_mha_init, _paddle_mha)
-_CACHES = {name: native_class(f"paddle.nn.MultiHeadAttention.{name}") for name in ("Cache", "StaticCache")}
-
-
-def _cache(context: Context, cls: Value, k: Value = None, v: Value = None, kind: str = "Cache") -> Instance:
-    del context, cls
-    return Instance(_CACHES[kind], {"k": k, "v": v})
-
-
-for _name, _cls in _CACHES.items():
-    _cls.namespace["__init__"] = Native("Cache", lambda context, self, k=None, v=None: self.attrs.update(k=k, v=v))
-    _MHA.namespace[_name] = _cls
-    register(f"paddle.nn.MultiHeadAttention.{_name}", _cls)
-
-
-def _gen_cache(context: Context, self: LayerInstance, key: Value, value: Value = None, type: Value = None) -> Value:
-    if type is _CACHES["StaticCache"]:
-        k = _heads(context, self, call(context, self, "k_proj", key))
-        return _cache(
-            context,
-            None,
-            k,
-            _heads(context, self, call(context, self, "v_proj", value if value is not None else key)),
-            "StaticCache",
-        )
-    if value is not None:
-        return _cache(context, None, key, value)
-    shape = ((key.shape or (1,))[0], self.attrs["num_heads"], 0, self.attrs["head_dim"])
-    return _cache(context, None, engine_of(context).tensor(shape), engine_of(context).tensor(shape))
-
-
-_MHA.namespace["gen_cache"] = Native("gen_cache", _gen_cache)
-
-
-def _each(attr: Value, count: int) -> Sequence[Value]:
-    return list(attr) if isinstance(attr, (list, tuple)) else [attr] * count
-
-
-_PADDLE_ORDER = (
-    "dim_feedforward",
-    "dropout",
-    "activation",
-    "attn_dropout",
-    "act_dropout",
-    "normalize_before",
-    "weight_attr",
-    "bias_attr",
-    "layer_norm_eps",
-)
-
-
-def _paddle_layer_init(norms: int) -> Any:
-    def init(
-        context: Context, self: LayerInstance, d_model: Value, nhead: Value, *args: Value, **kwargs: Value
-    ) -> None:
-        given = {**dict(zip(_PADDLE_ORDER, args, strict=False)), **kwargs}
-        p = given.get("dropout", 0.1)
-        attention = p if given.get("attn_dropout") is None else given["attn_dropout"]
-        inside = p if given.get("act_dropout") is None else given["act_dropout"]
-        feedforward = given.get("dim_feedforward", 2048)
-        weights, biases = _each(given.get("weight_attr"), norms), _each(given.get("bias_attr"), norms)
-        self.attrs["normalize_before"] = given.get("normalize_before") is True
-        self.attrs["self_attn"] = build(
-            context,
-            "paddle.nn.MultiHeadAttention",
-            d_model,
-            nhead,
-            attention,
-            weight_attr=weights[0],
-            bias_attr=biases[0],
-        )
-        if norms == 3:
-            self.attrs["cross_attn"] = build(
-                context,
-                "paddle.nn.MultiHeadAttention",
-                d_model,
-                nhead,
-                attention,
-                weight_attr=weights[1],
-                bias_attr=biases[1],
-            )
-        self.attrs["linear1"] = build(context, "paddle.nn.Linear", d_model, feedforward, weights[-1], biases[-1])
-        self.attrs["dropout"] = build(context, "paddle.nn.Dropout", inside)
-        self.attrs["linear2"] = build(context, "paddle.nn.Linear", feedforward, d_model, weights[-1], biases[-1])
-        for number in range(1, norms + 1):
-            self.attrs[f"norm{number}"] = build(context, "paddle.nn.LayerNorm", d_model)
-        for number in range(1, norms + 1):
-            self.attrs[f"dropout{number}"] = build(context, "paddle.nn.Dropout", p)
-        self.attrs["activation"] = _activation(context, given.get("activation", "relu"))
-
-    return init
-
-
-def _cached(result: Value) -> tuple[Value, Value]:
-    return (result[0], result[-1]) if isinstance(result, tuple) else (result, None)
-
-
-def _paddle_block(context: Context, self: LayerInstance, x: Value, number: int, run: Any) -> tuple[Value, Value]:
-    """Residual, normalisation before or after, dropout: one of the layer's parts."""
-    residual = x
-    first = self.attrs["normalize_before"]
-    if first:
-        x = call(context, self, f"norm{number}", x)
-    made, extra = _cached(run(x))
-    del x
-    made = binary(context, "add", residual, call(context, self, f"dropout{number}", made))
-    del residual
-    if not first:
-        made = call(context, self, f"norm{number}", made)
-    return made, extra
-
-
-def _paddle_feed_forward(context: Context, self: LayerInstance, x: Value) -> Value:
-    for name in ("linear1", "activation", "dropout", "linear2"):
-        x = call(context, self, name, x)
-    return x
-
-
-def _paddle_encoder_layer(
-    context: Context, self: LayerInstance, src: Value, src_mask: Value = None, cache: Value = None
-) -> Value:
-    mask = _paddle_mask(context, src_mask, "float32")
-    more = () if cache is None else (cache,)
-    x, kept = _paddle_block(
-        context, self, src, 1, lambda h: context.call(self.attrs["self_attn"], (h, h, h, mask, *more))
-    )
-    x, _ = _paddle_block(context, self, x, 2, lambda h: _paddle_feed_forward(context, self, h))
-    return x if cache is None else (x, kept)
-
-
-def _paddle_decoder_layer(
-    context: Context,
-    self: LayerInstance,
-    tgt: Value,
-    memory: Value,
-    tgt_mask: Value = None,
-    memory_mask: Value = None,
-    cache: Value = None,
-) -> Value:
-    mask, other = _paddle_mask(context, tgt_mask, "float32"), _paddle_mask(context, memory_mask, "float32")
-    own = () if cache is None else (cache[0],)
-    cross = () if cache is None else (cache[1],)
-    x, kept = _paddle_block(
-        context, self, tgt, 1, lambda h: context.call(self.attrs["self_attn"], (h, h, h, mask, *own))
-    )
-    x, static = _paddle_block(
-        context, self, x, 2, lambda h: context.call(self.attrs["cross_attn"], (h, memory, memory, other, *cross))
-    )
-    x, _ = _paddle_block(context, self, x, 3, lambda h: _paddle_feed_forward(context, self, h))
-    return x if cache is None else (x, (kept, static))
-
-
-_ENCODER_LAYER = layer("paddle", "TransformerEncoderLayer", _paddle_layer_init(2), _paddle_encoder_layer)
-_DECODER_LAYER = layer("paddle", "TransformerDecoderLayer", _paddle_layer_init(3), _paddle_decoder_layer)
-_ENCODER_LAYER.namespace["gen_cache"] = Native(
-    "gen_cache", lambda context, self, src: _gen_cache(context, self.attrs["self_attn"], src)
-)
-_DECODER_LAYER.namespace["gen_cache"] = Native(
-    "gen_cache",
-    lambda context, self, memory: (
-        _gen_cache(context, self.attrs["self_attn"], memory),
-        _gen_cache(context, self.attrs["cross_attn"], memory, memory, _CACHES["StaticCache"]),
-    ),
-)
-
-
-def _paddle_stack(context: Context, self: LayerInstance, x: Value, rest: Sequence[Value], cache: Value) -> Value:
-    kept = []
-    for number, (_, one) in enumerate(list(self.attrs["layers"].children())):
-        handed = [x, *rest] if not isinstance(cache, (list, tuple)) else [x, *rest, cache[number]]
-        del x
-        x = context.call(one, handed)
-        if cache is not None and isinstance(x, tuple):
-            kept.append(x[1])
-            x = x[0]
-    norm = self.attrs.get("norm")
-    x = context.call(norm, [x]) if norm is not None else x
-    return x if cache is None else (x, kept)
-
-
-def _paddle_encoder(
-    context: Context, self: LayerInstance, src: Value, src_mask: Value = None, cache: Value = None
-) -> Value:
-    return _paddle_stack(context, self, src, (_paddle_mask(context, src_mask, "float32"),), cache)
-
-
-def _paddle_decoder(
-    context: Context,
-    self: LayerInstance,
-    tgt: Value,
-    memory: Value,
-    tgt_mask: Value = None,
-    memory_mask: Value = None,
-    cache: Value = None,
-) -> Value:
-    masks = (_paddle_mask(context, tgt_mask, "float32"), _paddle_mask(context, memory_mask, "float32"))
-    return _paddle_stack(context, self, tgt, (memory, *masks), cache)
-
-
-def _all_caches(context: Context, self: LayerInstance, source: Value, do_zip: Value = False) -> Value:
-    del do_zip
-    return [context.call(context.getattr(one, "gen_cache"), (source,)) for _, one in self.attrs["layers"].children()]
-
-
-for _name, _first, _run in (
-    ("TransformerEncoder", "encoder_layer", _paddle_encoder),
-    ("TransformerDecoder", "decoder_layer", _paddle_decoder),
-):
-    layer("paddle", _name, _named(_stack_init, _first), _run).namespace["gen_cache"] = Native("gen_cache", _all_caches)
-
-
-def _paddle_transformer_init(context: Context, self: LayerInstance, *args: Value, **kwargs: Value) -> None:
-    order = (
-        *_MODEL_ORDER,
-        "attn_dropout",
-        "act_dropout",
-        "normalize_before",
-        "weight_attr",
-        "bias_attr",
-        "custom_encoder",
-        "custom_decoder",
-    )
-    given = {**dict(zip(order, args, strict=False)), **kwargs}
-    width, heads = given.get("d_model", 512), given.get("nhead", 8)
-    rest = {k: given[k] for k in _PADDLE_ORDER if k in given and k not in ("weight_attr", "bias_attr")}
-    for name, kind, count in (
-        ("encoder", "Encoder", given.get("num_encoder_layers", 6)),
-        ("decoder", "Decoder", given.get("num_decoder_layers", 6)),
-    ):
-        custom = given.get(f"custom_{name}")
-        if custom is not None:
-            self.attrs[name] = custom
-            continue
-        one = build(context, f"paddle.nn.Transformer{kind}Layer", width, heads, **rest)
-        self.attrs[name] = build(
-            context, f"paddle.nn.Transformer{kind}", one, count, build(context, "paddle.nn.LayerNorm", width)
-        )
-    self.attrs.update(d_model=width, nhead=heads)
-
-
-def _paddle_transformer(
-    context: Context,
-    self: LayerInstance,
-    src: Value,
-    tgt: Value,
-    src_mask: Value = None,
-    tgt_mask: Value = None,
-    memory_mask: Value = None,
-) -> Value:
-    memory = context.call(self.attrs["encoder"], (src, src_mask))
-    return context.call(self.attrs["decoder"], (tgt, memory, tgt_mask, memory_mask))
-
-
-layer("paddle", "Transformer", _paddle_transformer_init, _paddle_transformer).namespace[
-    "generate_square_subsequent_mask"
-] = Native("paddle.nn.Transformer.generate_square_subsequent_mask", _square_mask)
-
-
-def _convert_mask(context: Context, attn_mask: Value, dtype: Value = None) -> Value:
-    del dtype
-    return _paddle_mask(context, attn_mask, "float32")
-
-
-register("paddle.nn.layer.transformer._convert_attention_mask", Native("_convert_attention_mask", _convert_mask))
-register(
-    "paddle.nn.layer.transformer._convert_param_attr_to_list",
-    Native("_convert_param_attr_to_list", lambda context, attr, n: list(_each(attr, n))),
+    "torch.nn.Transformer.generate_square_subsequent_mask", square_mask
 )

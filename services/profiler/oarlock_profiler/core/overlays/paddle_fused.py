@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from oarlock_profiler.core.engine.modules import LayerInstance
 from oarlock_profiler.core.interpreter.values import Context, Value
+from oarlock_profiler.core.overlays import nn_transformer_paddle  # noqa: F401 - its layers are built by name
 from oarlock_profiler.core.overlays.calling import engine_of, operator, tensor
 from oarlock_profiler.core.overlays.dropout import dropout
 from oarlock_profiler.core.overlays.elementwise import binary
 from oarlock_profiler.core.overlays.layer_class import layer
 from oarlock_profiler.core.overlays.linear_algebra import linear
 from oarlock_profiler.core.overlays.nn_layers import LINEAR
-from oarlock_profiler.core.overlays.nn_transformer import build
 from oarlock_profiler.core.overlays.registry import get, register
+from oarlock_profiler.core.overlays.transformer_parts import build
 
 LIBRARIES = ("paddle",)
 
