@@ -39,9 +39,10 @@ def find(what: str, *programs: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Engine:
-    """A real engine, and an image of the NATS server."""
+    """A real engine, an image with a shell, and one of the NATS server."""
 
     host: str
+    image: str
     nats_image: str
 
 
@@ -52,7 +53,7 @@ def engine() -> Engine:
     if done.returncode != 0:
         unavailable("docker", f"no Docker engine: {done.stderr.strip()[-500:]}")
     named = dict(line.removeprefix("export ").split("=", 1) for line in done.stdout.splitlines())
-    return Engine(named["DOCKER_HOST"], named["OARLOCK_NATS_IMAGE"])
+    return Engine(named["DOCKER_HOST"], named["OARLOCK_TEST_IMAGE"], named["OARLOCK_NATS_IMAGE"])
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,9 @@
-"""The images: the server with its users, and a service that meets it, on a real engine without a registry."""
+"""The images, and compose.yaml made of them, on a real engine without a registry."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,15 +13,17 @@ import docker
 import pytest
 from testcontainers.community.nats import NatsContainer
 
+from oarlock import AsyncClient
+from oarlock.up import SERVICES
 from oarlock_runtime import Bus, PermanentError
 
-from .conftest import ROOT, Engine, find
-from .test_compose import EXAMPLE
+from .conftest import ROOT, Engine
+from .images import service_images
+from .test_compose import COMPOSE, EXAMPLE, environment, filled
 
 pytestmark = pytest.mark.docker
 
 PASSWORDS = {name: f"secret-of-{name}" for name in EXAMPLE if name.endswith("_PASSWORD")}
-BASE = "oarlock-test-python:3.11"
 CLIENT_PORT = 4222
 
 
@@ -78,118 +77,173 @@ async def test_the_server_of_the_image_lets_in_its_users_and_nobody_else(nats: N
 
 
 @pytest.fixture(scope="module")
-def base(engine: Engine, client: docker.DockerClient, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A stand-in for python:3.11-slim, from this machine's Debian mirror. Kept by the engine for the next run."""
-    if any(BASE in image.tags for image in client.images.list()):
-        return BASE
-    (debootstrap,) = find("docker", "debootstrap")
-    release = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
-    codename = release["VERSION_CODENAME"]
-    source = ["apt-get", "indextargets", "--format", "$(REPO_URI)", f"Codename: {codename}", "Identifier: Packages"]
-    mirror = subprocess.run(source, capture_output=True, text=True, check=True).stdout.split()[0]
-    root = tmp_path_factory.mktemp("debian") / "root"
-    include = "--include=python3,python3-venv,ca-certificates"
-    logged([debootstrap, "--variant=minbase", include, codename, str(root), mirror])
-    logged(["chroot", str(root), "python3", "-m", "venv", "/opt/pip"])
-    (root / "usr/local/bin/pip").symlink_to("/opt/pip/bin/pip")
-    (root / "usr/local/bin/python").symlink_to("/usr/bin/python3")
-    shutil.rmtree(root / "var/cache/apt", ignore_errors=True)
-    packed = root.parent / "base.tar"
-    logged(["tar", "-C", str(root), "--one-file-system", "-cf", str(packed), "."])
-    repository, tag = BASE.split(":")
-    client.api.import_image_from_file(str(packed), repository=repository, tag=tag)
-    shutil.rmtree(root.parent)
-    return BASE
+def images(client: docker.DockerClient, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An image of each service."""
+    return service_images(client, SERVICES, tmp_path_factory.mktemp("images"))
 
 
-@pytest.fixture(scope="module")
-def gateway_image(client: docker.DockerClient, base: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """deploy/Dockerfile built for the gateway, from a folder of wheels in place of an index."""
-    context = tmp_path_factory.mktemp("context")
-    for name in ("schemas", "accelerators", "runtime", "services"):
-        shutil.copytree(ROOT / name, context / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "deploy" / "Dockerfile", context / "Dockerfile")
-    ours = [str(ROOT / name) for name in ("schemas", "runtime", "services/gateway")]
-    logged([sys.executable, "-m", "pip", "wheel", "--quiet", "-w", str(context / "wheels"), *ours, "hatchling>=1.25"])
-    for wheel in (context / "wheels").glob("oarlock*.whl"):
-        wheel.unlink()
-    arguments = {"SERVICE": "gateway", "PYTHON_IMAGE": base, "PIP_FIND_LINKS": "/source/wheels", "PIP_NO_INDEX": "1"}
-    image, _ = client.images.build(
-        path=str(context), tag="oarlock-gateway:test", target="service", buildargs=arguments, rm=True
-    )
-    return str(image.tags[0])
-
-
-def test_an_image_holds_its_own_service_and_no_other(client: docker.DockerClient, gateway_image: str) -> None:
-    def output(*command: str) -> str:
+@pytest.mark.parametrize("service", SERVICES)
+def test_an_image_holds_its_own_service_and_no_other(
+    client: docker.DockerClient, images: dict[str, str], service: str
+) -> None:
+    def output(command: str) -> str:
         answer = client.containers.run(
-            gateway_image, entrypoint=list(command), remove=True, network_mode="none", read_only=True
+            images[service], entrypoint=["sh", "-c", command], remove=True, network_mode="none", read_only=True
         )
         return str(answer.decode()).strip()
 
-    assert output("id", "-u") == "10001"
-    assert output("which", "python") == "/opt/oarlock/bin/python"
-    listing = "import importlib.metadata as m; print(*sorted(d.name for d in m.distributions() if 'oarlock' in d.name))"
-    assert output("python", "-c", listing).split() == ["oarlock-gateway", "oarlock-runtime", "oarlock-schemas"]
-    assert output("sh", "-c", "ls /opt/oarlock/bin | grep -c -e nats-server -e '^pip' || true") == "0"
-    assert output("sh", "-c", "touch /opt/oarlock/x 2>&1 || true").endswith("Read-only file system")
+    names = "import importlib.metadata as m; print(*sorted(d.name for d in m.distributions() if 'oarlock' in d.name))"
+    user, ours, binaries, written = output(
+        f'id -u; python -c "{names}"; ls /opt/oarlock/bin | grep -c -e nats-server -e "^pip";'
+        "touch /opt/oarlock/x 2>&1 || true"
+    ).splitlines()
+    assert user == "10001"
+    shared = {"oarlock-runtime", "oarlock-schemas"} | ({"oarlock-accelerators"} if service != "gateway" else set())
+    assert set(ours.split()) == shared | {f"oarlock-{service}"}
+    assert binaries == "0"
+    assert written.endswith("Read-only file system")
 
 
-async def test_a_service_runs_from_its_image(
-    client: docker.DockerClient, gateway_image: str, nats: NatsContainer
-) -> None:
+class Composed:
+    """The services of compose.yaml as containers of the engine, by what the file says of each.
+
+    Only addresses differ: the engine for tests has no names on its network, and the server is there already.
+    """
+
+    def __init__(self, client: docker.DockerClient, images: dict[str, str], nats_url: str, folder: Path) -> None:
+        self._client = client
+        self._images = images
+        self._folder = folder
+        self.nats_url = nats_url
+        self.containers: dict[str, Any] = {}
+
+    def start(self, name: str, socket: str) -> Any:
+        """One service, as compose would start it."""
+        entry = COMPOSE["services"][name]
+        volumes = [self._volume(name, mount, socket) for mount in entry.get("volumes", [])]
+        container = self._client.containers.run(
+            self._images[entry["image"].removeprefix("oarlock-")],
+            detach=True,
+            environment={**environment(name), **PASSWORD_OF.get(name, {}), "OARLOCK_NATS_URL": self.nats_url}
+            | ({"OARLOCK_DOCKER_HOST_DIR": str(self._folder / name)} if name == "launcher" else {}),
+            entrypoint=entry.get("entrypoint"),
+            hostname=filled(entry["hostname"]) if "hostname" in entry else None,
+            read_only=entry["read_only"],
+            tmpfs=dict.fromkeys(entry["tmpfs"], ""),
+            cap_drop=entry["cap_drop"],
+            security_opt=entry["security_opt"],
+            pid_mode=entry.get("pid"),
+            group_add=[str(Path(socket).stat().st_gid)] if "group_add" in entry else None,
+            volumes=volumes,
+            healthcheck={"interval": 1_000_000_000},
+        )
+        self.containers[name] = container
+        return container
+
+    def _volume(self, name: str, mount: str, socket: str) -> str:
+        source, target, *mode = filled(mount).split(":")
+        if target == "/var/run/docker.sock":
+            source = socket
+        elif target == "/data":
+            place = self._folder / name
+            place.mkdir(exist_ok=True)
+            os.chown(place, 10001, 10001)
+            source = str(place)
+        return ":".join([source, target, *mode])
+
+    def logs(self) -> str:
+        """The end of every log."""
+        return "\n".join(f"--- {name}\n{c.logs(tail=15).decode()}" for name, c in self.containers.items())
+
+    def remove(self) -> None:
+        """Every container of this test."""
+        for container in self.containers.values():
+            container.remove(force=True)
+
+
+PASSWORD_OF = {
+    service: {"OARLOCK_NATS_PASSWORD": password("admin" if service == "streams" else service)}
+    for service in ("streams", *SERVICES)
+}
+
+
+@pytest.fixture(scope="module")
+def composed(
+    engine: Engine,
+    client: docker.DockerClient,
+    images: dict[str, str],
+    nats: NatsContainer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Composed]:
+    """Everything up, as `docker compose up` would have it."""
     server = nats.get_wrapped_container()
     server.reload()
-    address = server.attrs["NetworkSettings"]["IPAddress"]
-    hardened: dict[str, Any] = {
-        "image": gateway_image,
-        "detach": True,
-        "read_only": True,
-        "tmpfs": {"/tmp": ""},
-        "cap_drop": ["ALL"],
-        "security_opt": ["no-new-privileges:true"],
-    }
-    bus = {"OARLOCK_NATS_URL": f"nats://{address}:{CLIENT_PORT}"}
-    as_admin = {"OARLOCK_NATS_USER": "admin", "OARLOCK_NATS_PASSWORD": password("admin")}
-    ensure = client.containers.run(
-        entrypoint=["python", "-m", "oarlock_runtime", "ensure"], environment={**bus, **as_admin}, **hardened
-    )
+    url = f"nats://{server.attrs['NetworkSettings']['IPAddress']}:{CLIENT_PORT}"
+    folder = tmp_path_factory.mktemp("composed")
+    for parent in (folder, folder.parent):
+        parent.chmod(0o755)  # pytest's folders are closed to the services' user
+    socket = engine.host.removeprefix("unix://")
+    services = Composed(client, images, url, folder)
     try:
+        ensure = services.start("streams", socket)
         assert ensure.wait(timeout=60)["StatusCode"] == 0, ensure.logs().decode()
+        for name in SERVICES:
+            services.start(name, socket)
+        yield services
     finally:
-        ensure.remove(force=True)
-    as_gateway = {"OARLOCK_NATS_USER": "gateway", "OARLOCK_NATS_PASSWORD": password("gateway")}
-    gateway = client.containers.run(
-        environment={**bus, **as_gateway, "OARLOCK_GATEWAY_TOKEN": "t"},
-        healthcheck={"interval": 1_000_000_000},
-        **hardened,
-    )
-    try:
-
-        def health() -> bool:
-            gateway.reload()
-            assert gateway.status == "running", gateway.logs().decode()
-            return str(gateway.attrs["State"]["Health"]["Status"]) == "healthy"
-
-        await asyncio.to_thread(eventually, health, 90)
-        ask = "import json, urllib.request as r; print(json.load(r.urlopen('http://127.0.0.1:8080/readyz'))['ready'])"
-        done = await asyncio.to_thread(gateway.exec_run, ["python", "-c", ask])
-        assert (done.exit_code, done.output.decode().strip()) == (0, "True")
-        await asyncio.to_thread(gateway.stop, timeout=25)
-        # An orderly end: the signal reached the service, not a shell around it.
-        assert gateway.wait()["StatusCode"] == 0, gateway.logs().decode()
-    finally:
-        gateway.remove(force=True)
+        services.remove()
 
 
-def eventually(condition: Callable[[], bool], seconds: float) -> None:
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_composed_service_becomes_healthy_and_ready(composed: Composed, service: str) -> None:
+    container = composed.containers[service]
+
+    def healthy() -> bool:
+        container.reload()
+        assert container.status == "running", container.logs().decode()
+        return str(container.attrs["State"]["Health"]["Status"]) == "healthy"
+
+    eventually(healthy, 90, composed.logs)
+    ask = "import urllib.request as r; r.urlopen('http://127.0.0.1:8080/readyz')"
+    eventually(lambda: container.exec_run(["python", "-c", ask]).exit_code == 0, 60, composed.logs)
+
+
+async def test_a_task_runs_in_a_container_that_the_composed_launcher_starts(
+    engine: Engine, composed: Composed, nats: NatsContainer
+) -> None:
+    task = {
+        "source": {"inline": "print('unused')"},
+        "image": engine.image,
+        "command": ["sh", "-c", "id -u; ls; echo from the container"],
+        "resource_policy": {"required_devices": ["CPU"]},
+    }
+    url = f"nats://127.0.0.1:{nats.get_exposed_port(CLIENT_PORT)}"
+    async with AsyncClient(
+        await Bus.connect(url, name="gateway", user="gateway", password=password("gateway"))
+    ) as client:
+        task_id = await client.submit(task)
+        try:
+            async with asyncio.timeout(90):
+                record = await client.wait(task_id)
+        except TimeoutError:
+            pytest.fail(f"{await client.task(task_id)}\n{composed.logs()}")
+        assert record.state == "succeeded", f"{record}\n{composed.logs()}"
+        lines = [line.line async for line in client.logs(task_id) if line.stream == "stdout"]
+        assert lines[-1] == "from the container"
+        assert (await client.run_record(task_id)) is not None
+
+
+@pytest.mark.parametrize("service", SERVICES[::-1])
+def test_a_composed_service_ends_in_order_when_it_is_told(composed: Composed, service: str) -> None:
+    container = composed.containers[service]
+    container.stop(timeout=28)
+    # The signal reached the service, not a shell around it.
+    assert container.wait()["StatusCode"] == 0, container.logs().decode()[-3000:]
+
+
+def eventually(condition: Callable[[], bool], seconds: float, why: Callable[[], str]) -> None:
     """Wait for what no event announces: an engine's view of a container's health."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
+        assert time.monotonic() < deadline, why()
         time.sleep(0.2)
-
-
-def logged(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{command[0]}: {(done.stdout + done.stderr)[-3000:]}"
