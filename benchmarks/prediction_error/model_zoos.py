@@ -127,7 +127,8 @@ def realworld(truth: Path) -> Iterator[Case]:
             script = images(f"models.{name.split()[1]}()", batch, 224, "Adam", imports="from torchvision import models")
         else:
             script = language(name, batch, 512, "AdamW")
-        yield _case(row, "cnn" if vision else "transformer", script, DEVICE, "gpumemnet-realworld", scored=vision)
+        # The same machine and stack as the CNN campaign, hence its context.
+        yield _case(row, "cnn" if vision else "transformer", script, DEVICE, "gpumemnet-cnn", scored=vision)
 
 
 def schedtune(truth: Path) -> Iterator[Case]:

@@ -3,8 +3,10 @@
 With tensors in NCHW, cuDNN's tensor-core kernels work on NHWC copies whose channels are padded to a multiple of 8; the
 copies live in the workspace. What was seen on an A100 with TF32 (public peaks of the GPUMemNet campaign, the shallow
 nets, where one convolution sets the peak): the forward pass takes no scratch that shows; each of the two backward
-passes takes the padded copies of the layer's input and output, twice over for tensors of 41 to 400 channels. The first
-layer, whose input needs no gradient, takes one copy of its output above 112 channels.
+passes takes the padded copies of the layer's input and output, twice over for tensors of 41 to 400 channels (200 where
+the kernel is 1 × 1, seen on ResNet-50 and MobileNetV2). The first layer, whose input needs no gradient, takes one copy
+of its output above 112 channels. Beyond about 400 channels what cuDNN chooses varies, and nets of such layers are the
+estimate's weak spot.
 
 The sizes are worked out from the operator's record and the buffers allocated for it: a backward record moves
 ``dy + 2 dx + 2 dw`` bytes (gradients made, input and weight read), and its floating-point operations give the
@@ -21,6 +23,7 @@ from oarlock_profiler.core.engine.trace import Op
 CHANNEL_MULTIPLE = 8
 DOUBLED_ABOVE_CHANNELS = 40
 DOUBLED_UP_TO_CHANNELS = 400
+POINTWISE_DOUBLED_UP_TO_CHANNELS = 200
 FIRST_LAYER_ABOVE_CHANNELS = 112
 _ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
@@ -43,8 +46,10 @@ class BackwardConvolution:
         if self.first_layer:
             return output if self.out_channels > FIRST_LAYER_ABOVE_CHANNELS else 0
         channels = self.in_channels or self.out_channels
-        copies = _copies(channels) * _padded(self.input_bytes, channels) + _copies(self.out_channels) * output
-        return copies + self.weight_bytes
+        pointwise = self.weight_bytes <= 4 * channels * self.out_channels
+        limit = POINTWISE_DOUBLED_UP_TO_CHANNELS if pointwise else DOUBLED_UP_TO_CHANNELS
+        copies = _copies(channels, limit) * _padded(self.input_bytes, channels)
+        return copies + _copies(self.out_channels, limit) * output + self.weight_bytes
 
 
 def backward_of(op: Op, fresh: Sequence[int]) -> BackwardConvolution | None:
@@ -120,5 +125,5 @@ def _padded(nbytes: int, channels: int) -> int:
     return nbytes // channels * (-(-channels // CHANNEL_MULTIPLE) * CHANNEL_MULTIPLE)
 
 
-def _copies(channels: int) -> int:
-    return 2 if DOUBLED_ABOVE_CHANNELS < channels <= DOUBLED_UP_TO_CHANNELS else 1
+def _copies(channels: int, limit: int) -> int:
+    return 2 if DOUBLED_ABOVE_CHANNELS < channels <= limit else 1
