@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from oarlock_profiler.core.interpreter import call_sites, expressions, generators, statements, targets
+from oarlock_profiler.core.interpreter import call_sites, expressions, generators, statements, tables, targets
 from oarlock_profiler.core.interpreter.frames import RETURN, Code, Frame, Run
 from oarlock_profiler.core.interpreter.scope import Analysis, Scope
 from oarlock_profiler.core.interpreter.values import Unknown, Value
@@ -173,10 +173,12 @@ class Compiler:
 
         limit = m.budget.limits.size
         last = len(levels) - 1
+        table = isinstance(node, ast.ListComp) and last == 0 and not levels[0][2] and tables.is_arithmetic(node.elt)
 
         def loop(f: Frame, level: int) -> None:
             source, store, tests = levels[level]
-            for item in m.iterate(source(f)).items:
+            items = m.iterate(source(f)).items
+            for item in items:
                 m.spend()
                 store(f, item)
                 del item
@@ -186,6 +188,8 @@ class Compiler:
                     loop(f, level + 1)
                 else:
                     add(f)
+                    if table and len(f.ret) == tables.SAMPLE and tables.fill(m, f.ret, items):
+                        return
                     if len(f.ret) > limit:
                         m.unknown(f"a comprehension grew past {limit:,} items; the rest was left out")
                         return
