@@ -225,6 +225,7 @@ async def test_a_lower_priority_gives_way_and_is_placed_again(bus: Bus, fleet: F
     async with await Bus.connect(nats.url, token=nats.token, name="m") as own, leading(own):
         await fleet.submit(profiled("low", 30, priority=10))
         await fleet.placement("low")
+        await fleet.state("low", "placed")
         await fleet.move("low", "running")
         await fleet.submit(profiled("high", 30, priority=90))
         async with asyncio.timeout(60):
