@@ -110,7 +110,7 @@ class Importer:
             return self._find(full)
         home = library.HOMES.get(full)
         if home is not None:
-            written = self._from_library(home)
+            written = self._own_text(home)
             return self.attribute(written, attribute) if isinstance(written, Module) else MISSING
         if library.source(full) is not None:
             return self._from_library(full)
@@ -202,6 +202,15 @@ class Importer:
         """The text of a library module."""
         found = self._library(name)
         return found[1] if found is not None else None
+
+    def _own_text(self, name: str) -> Value:
+        """One of our library texts, even where a module of that name lies on the library path."""
+        found = library.source(name)
+        if found is None:
+            return MISSING
+        # Without the library's source the same text also answers for every other name of the package.
+        key = f"{name} (own)" if self.machine.sources.library(name) is not None else f"{name} (source)"
+        return self.modules[key] if key in self.modules else self.run(name, *found, library=True, key=key)
 
     def parse(self, path: str, data: bytes) -> ast.Module | Unknown:
         """Source to tree; a fault is a placed gap and an unknown."""

@@ -212,3 +212,39 @@ homes("timm", "register_model", "timm.models.registry", "timm.models")
 homes("peft", "get_peft_model_state_dict set_peft_model_state_dict", "peft.utils")
 homes("accelerate", "remove_hook_from_module add_hook_to_module", "accelerate.hooks")
 homes("oarlock_vision_ops", "DeformConv2D", "paddle.vision.ops")
+# What would read files or the network is ours even beside the library's own source; its models and
+# configurations are not.
+homes(
+    "transformers",
+    "Trainer TrainingArguments Seq2SeqTrainer Seq2SeqTrainingArguments TrainerCallback "
+    "EarlyStoppingCallback HfArgumentParser "
+    "AutoTokenizer AutoConfig AutoModel AutoModelForSequenceClassification AutoModelForTokenClassification "
+    "AutoModelForQuestionAnswering AutoModelForMaskedLM AutoModelForMultipleChoice AutoModelForCausalLM "
+    "AutoModelForSeq2SeqLM AutoModelForImageClassification AutoModelForPreTraining AutoImageProcessor "
+    "AutoFeatureExtractor "
+    "AutoProcessor default_data_collator DataCollatorWithPadding DefaultDataCollator "
+    "DataCollatorForTokenClassification "
+    "DataCollatorForSeq2Seq DataCollatorForLanguageModeling DataCollatorForWholeWordMask set_seed BertTokenizer "
+    "BertTokenizerFast RobertaTokenizer RobertaTokenizerFast GPT2Tokenizer GPT2TokenizerFast T5Tokenizer "
+    "T5TokenizerFast "
+    "DistilBertTokenizer DistilBertTokenizerFast LlamaTokenizer LlamaTokenizerFast CLIPTokenizer ViTImageProcessor",
+    "transformers",
+)
+homes(
+    "accelerate",
+    "Accelerator PartialState notebook_launcher init_empty_weights load_checkpoint_and_dispatch dispatch_model "
+    "DistributedDataParallelKwargs InitProcessGroupKwargs DeepSpeedPlugin FullyShardedDataParallelPlugin",
+    "accelerate",
+)
+homes(
+    "datasets",
+    "load_dataset load_from_disk Dataset DatasetDict concatenate_datasets ClassLabel Features Value",
+    "datasets",
+)
+homes("peft", "get_peft_model LoraConfig PeftModel TaskType prepare_model_for_kbit_training PeftConfig", "peft")
+homes("deepspeed", "initialize init_distributed add_config_arguments zero DeepSpeedEngine", "deepspeed")
+homes(
+    "lightning",
+    "LightningModule LightningDataModule Trainer Callback seed_everything Fabric",
+    "lightning",
+)
