@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from oarlock_matcher.adapters.decision_log import DecisionLog
 from oarlock_matcher.handlers.leading import Leading
-from oarlock_runtime import Bus, EmbeddedServer, Leadership, Service
+from oarlock_runtime import Bus, EmbeddedServer, Leadership, OarlockError, Service
 from oarlock_schemas import (
     DeviceState,
     Memory,
@@ -56,10 +56,17 @@ class Fleet:
     """Speaks for everything around the matcher: nodes, the profiler, the launcher."""
 
     bus: Bus
+    devices: dict[str, DeviceState] = field(default_factory=dict)
 
     async def add(self, *states: DeviceState) -> None:
         for state in states:
-            await self.bus.bucket("devices", DeviceState).put(f"{state.site}.{state.node}.{state.uid}", state)
+            self.devices[f"{state.site}.{state.node}.{state.uid}"] = state
+        await self.beat()
+
+    async def beat(self) -> None:
+        """A heartbeat of every node: without it the entries expire."""
+        for key, state in self.devices.items():
+            await self.bus.bucket("devices", DeviceState).put(key, state)
 
     async def submit(self, event: TaskProfiled) -> None:
         record = TaskRecord(
@@ -137,8 +144,18 @@ async def leading(bus: Bus, holder: str = "one", decisions: DecisionLog | None =
 
 
 @pytest.fixture
-async def fleet(bus: Bus) -> Fleet:
-    return Fleet(bus)
+async def fleet(bus: Bus) -> AsyncIterator[Fleet]:
+    made = Fleet(bus)
+
+    async def heart() -> None:
+        while True:
+            await asyncio.sleep(4)
+            with suppress(OarlockError):
+                await made.beat()
+
+    beating = asyncio.create_task(heart())
+    yield made
+    beating.cancel()
 
 
 @pytest.fixture
