@@ -5,9 +5,9 @@ DISTS  := schemas accelerators runtime services/profiler services/matcher servic
 STAMP  := $(VENV)/.installed
 CODE   := $(DISTS) tests benchmarks examples
 
-.PHONY: install demo up test check format bench schemas clean help
+.PHONY: install demo up test check format bench bench-placement bench-reader bench-memory coverage-api schemas clean help
 help:
-	@echo "make install | demo | up | test | test-<service> | check | format | bench | schemas | clean"
+	@echo "make install | demo | up | test | test-<service> | check | format | bench | bench-placement | bench-reader | bench-memory | coverage-api | schemas | clean"
 
 install: $(STAMP)
 
@@ -44,8 +44,23 @@ format: install
 schemas: install
 	$(BIN)/python -m oarlock_schemas.export schemas/json
 
+# Each prints a table and says where its data is missing. The full runs of the reader and of memory take an hour or so.
 bench: install
-	for script in benchmarks/*/run.py; do $(BIN)/python $$script || exit 1; done
+	$(BIN)/python -m benchmarks.bus_rate.run
+	$(BIN)/python -m benchmarks.decision_rate.run
+	$(BIN)/python -m benchmarks.latency.run
+
+bench-placement: install
+	$(BIN)/python -m benchmarks.placement.run --check
+
+bench-reader: install
+	$(BIN)/python -m benchmarks.reader.run
+
+bench-memory: install
+	$(BIN)/python -m benchmarks.prediction_error
+
+coverage-api: install
+	$(BIN)/python -m benchmarks.reader.coverage_api
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

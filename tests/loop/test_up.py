@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from oarlock import AsyncClient, Client
-from oarlock.up import STATE_FILE, Up, UpError
+from oarlock.connection import STATE_FILE
+from oarlock.up import Up, UpError
 
 from .otlp_receiver import OtlpReceiver
 

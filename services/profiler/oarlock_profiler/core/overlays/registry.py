@@ -7,6 +7,7 @@ An overlay file registers natives, classes and constants under every public name
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from oarlock_profiler.core.interpreter.values import MISSING, Class, Module, Native, Value
@@ -77,8 +78,12 @@ def resolve(name: str) -> Value:
     if value is not MISSING:
         return value
     if name in _PREFIXES:
-        return Module(name, resolve=lambda attr, _name=name: resolve(f"{_name}.{attr}"))
+        return Module(name, resolve=partial(_below, name))
     return MISSING
+
+
+def _below(package: str, attribute: str) -> Value:
+    return resolve(f"{package}.{attribute}")
 
 
 def native_class(
