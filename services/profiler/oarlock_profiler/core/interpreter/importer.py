@@ -84,7 +84,7 @@ class Importer:
             return self._from_bundle(name, path)
         top = name.partition(".")[0]
         load(top)
-        if source_is_preferred(name) and name not in self._missing:
+        if source_is_preferred(name) and name not in self._missing and name not in library.LED_BY_OURS:
             found = self._from_library(name, written=not registry.is_package(name))
             if found is not MISSING:
                 return found

@@ -20,6 +20,11 @@ HOMES: dict[str, str] = {}
 """Public names that live in a text module of another name: ``paddle.Model`` → ``oarlock_hapi``."""
 
 
+LED_BY_OURS = frozenset(
+    {"transformers", "datasets", "accelerate", "peft", "deepspeed", "lightning", "pytorch_lightning"}
+)
+"""Packages in which our names win even where the library's own source lies on the library path."""
+
 ALIASES: dict[str, str] = {
     **{
         f"torchvision.models.{part}": "torchvision.models"
