@@ -58,6 +58,7 @@ def interpret(machine: Machine, request: Request) -> str | None:
     try:
         return _walk(machine, request)
     finally:
+        machine.unpatch()
         sys.setrecursionlimit(depth)
         if collecting:
             gc.enable()

@@ -336,7 +336,7 @@ def setattr_(m: Machine, target: Value, name: str, value: Value) -> None:
     elif isinstance(target, Module):
         target.attrs[name] = value
     elif isinstance(target, Class):
-        target.namespace[name] = value
+        m.patch(target, name, value)
     elif isinstance(target, Function):
         target.attrs[name] = value
     elif isinstance(target, BoundMethod):
@@ -381,7 +381,9 @@ def delattr_(m: Machine, target: Value, name: str) -> None:
             return
     holder = target.attrs if isinstance(target, (Instance, Module, Function)) else None
     if isinstance(target, Class):
-        holder = target.namespace
+        if name in target.namespace:
+            m.patch(target, name, MISSING)
+        return
     if holder is None:
         return
     if holder.pop(name, MISSING) is MISSING:

@@ -1,6 +1,6 @@
 """``int(x)``, ``list(x)``, ``dict(...)``, ``type(...)``, ``object()``: how builtin classes make their instances."""
 
-# ruff: noqa: ARG001, ARG005 - the signatures are Python's own
+# ruff: noqa: ARG005 - the signatures are Python's own
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ for _cls in list(TYPES.values()):
 
 
 def _property_new(
-    m: Any, cls: Value, fget: Value = None, fset: Value = None, fdel: Value = None, doc: Value = None, **_more: Value
+    _m: Any, cls: Value, fget: Value = None, fset: Value = None, fdel: Value = None, *_doc: Value, **_more: Value
 ) -> Value:
     if cls is builtin_types.PROPERTY:
         return Property(fget, fset, fdel)

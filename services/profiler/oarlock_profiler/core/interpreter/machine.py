@@ -65,6 +65,7 @@ class Machine:
         self.importer = Importer(self)
         self.branches = Branches(self)
         self._quiet = 0
+        self._patched: list[tuple[Class, str, Value]] = []
         self._last: Where | None = None
 
     @property
@@ -485,6 +486,27 @@ class Machine:
         run = compiler.expr(node, compiler.scopes[tree])
         with self.quiet():
             return run(Frame({}, {}, function.module))
+
+    def patch(self, cls: Class, name: str, value: Value) -> None:
+        """Set (or with ``MISSING`` delete) a class attribute.
+
+        Overlay classes outlive the reading: what a script changes in them is undone when it ends.
+        """
+        if cls.module is None:
+            self._patched.append((cls, name, cls.namespace.get(name, MISSING)))
+        if value is MISSING:
+            cls.namespace.pop(name, None)
+        else:
+            cls.namespace[name] = value
+
+    def unpatch(self) -> None:
+        """Give overlay classes back what they had before the reading."""
+        while self._patched:
+            cls, name, old = self._patched.pop()
+            if old is MISSING:
+                cls.namespace.pop(name, None)
+            else:
+                cls.namespace[name] = old
 
     def completed(self, key: Value) -> bool:
         """A lookup failed in library code: whether loading what it has not read yet may have filled the table."""
