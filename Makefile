@@ -3,7 +3,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 DISTS  := schemas accelerators runtime services/profiler services/matcher services/launcher services/telemetry services/gateway client
 STAMP  := $(VENV)/.installed
-CODE   := $(DISTS) tests benchmarks examples
+CODE   := $(DISTS) tests benchmarks examples docs deploy
 
 .PHONY: install demo up test check format bench bench-placement bench-reader bench-memory coverage-api schemas clean help
 help:
@@ -33,9 +33,11 @@ test-%: install
 check: install
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
-	$(BIN)/mypy $(DISTS) tests
+	$(BIN)/mypy $(DISTS) tests docs deploy
 	$(BIN)/lint-imports
 	$(BIN)/python -m oarlock_schemas.export schemas/json --check
+	$(BIN)/python docs/events.py --check
+	$(BIN)/python deploy/grafana/dashboard.py --check
 
 format: install
 	$(BIN)/ruff format $(CODE)
@@ -43,6 +45,7 @@ format: install
 
 schemas: install
 	$(BIN)/python -m oarlock_schemas.export schemas/json
+	$(BIN)/python docs/events.py
 
 # Each prints a table and says where its data is missing. The full runs of the reader and of memory take an hour or so.
 bench: install
