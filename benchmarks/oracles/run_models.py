@@ -60,37 +60,57 @@ def measure_torch(case):
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.utils.flop_counter import FlopCounterMode
 
-    space = {}
-    try:
-        with torch.device("meta"):
-            exec(case["source"], space)
-    except Exception:
-        space = {}
-        exec(case["source"], space)
-    model = space["model"]
-    parameters = list(model.parameters())
-    result = {
-        "parameters": sum(p.numel() for p in parameters),
-        "trainable": sum(p.numel() for p in parameters if p.requires_grad),
-    }
-    if not case.get("batches"):
-        return result
-    del model, parameters
-    exec(case["source"], space)
-    model = space["model"].train()
-    for batch in case["batches"]:
-        space["batch"] = batch
+    space, plain = build(torch, case["source"])
+    result = count(space["model"])
+    for batch in case.get("batches") or ():
         try:
-            with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-                pretend(torch, mode, model)
-                result[str(batch)] = forward(torch, FlopCounterMode, model, eval(case["inputs"], space))
-        except Exception as error:
+            result[str(batch)] = step(torch, FakeTensorMode, FlopCounterMode, case, space, batch)
+        except Exception:
+            if not plain:
+                # what the constructor keeps beside parameters and buffers has no values on the meta device
+                space, plain = build(torch, case["source"], meta=False)
+                try:
+                    result[str(batch)] = step(torch, FakeTensorMode, FlopCounterMode, case, space, batch)
+                    continue
+                except Exception as again:
+                    error = again
             result[str(batch)] = {"error": f"{type(error).__name__}: {error}"[:300]}
         gc.collect()
     return result
 
 
-def pretend(torch, mode, model):
+def build(torch, source, meta=True):
+    """The case's names, and whether the model was built with values: some constructors compute with them."""
+    if meta:
+        try:
+            space = {}
+            with torch.device("meta"):
+                exec(source, space)
+            return space, False
+        except Exception:
+            gc.collect()
+    space = {}
+    exec(source, space)
+    return space, True
+
+
+def count(model):
+    parameters = list(model.parameters())
+    return {
+        "parameters": sum(p.numel() for p in parameters),
+        "trainable": sum(p.numel() for p in parameters if p.requires_grad),
+    }
+
+
+def step(torch, fake_mode, counter, case, space, batch):
+    model = space["model"].train()
+    space["batch"] = batch
+    with fake_mode(allow_non_fake_inputs=True):
+        pretend(torch, model)
+        return forward(torch, counter, model, eval(case["inputs"], space))
+
+
+def pretend(torch, model):
     """Put fake tensors in place of the parameters and buffers: many constructors compute with values, which fakes do not have."""
     seen = {}
 
@@ -101,12 +121,11 @@ def pretend(torch, mode, model):
             seen[id(tensor)] = (tensor, made)
         return seen[id(tensor)][1]
 
-    with mode:
-        for module in model.modules():
-            for table in (module._parameters, module._buffers):
-                for name, tensor in table.items():
-                    if tensor is not None:
-                        table[name] = fake(tensor)
+    for module in model.modules():
+        for table in (module._parameters, module._buffers):
+            for name, tensor in table.items():
+                if tensor is not None:
+                    table[name] = fake(tensor)
 
 
 def forward(torch, counter_class, model, inputs):
@@ -130,7 +149,7 @@ def forward(torch, counter_class, model, inputs):
             alive.append(storage)
         return t
 
-    with counter_class(display=False) as counter:
+    with counter_class(display=False, custom_mapping=attention_formulas(torch)) as counter:
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
             outs = call(model, inputs)
         for hook in hooks:
@@ -146,6 +165,28 @@ def forward(torch, counter_class, model, inputs):
         out.backward(torch.ones_like(out))
     result["flops"] = counter.get_total_flops()
     return result
+
+
+def attention_formulas(torch):
+    """FlopCounterMode knows the attention kernels of GPUs alone: the CPU's does the same arithmetic."""
+    from torch.utils.flop_counter import flop_registry
+
+    def as_is(formula):
+        def count(*args, **kwargs):
+            return formula(*args, **kwargs)
+
+        count._get_raw = True  # the registry's formulas take tensors already
+        return count
+
+    aten = torch.ops.aten
+    return {
+        aten._scaled_dot_product_flash_attention_for_cpu: as_is(
+            flop_registry[aten._scaled_dot_product_flash_attention]
+        ),
+        aten._scaled_dot_product_flash_attention_for_cpu_backward: as_is(
+            flop_registry[aten._scaled_dot_product_flash_attention_backward]
+        ),
+    }
 
 
 def measure_paddle(case):

@@ -61,6 +61,7 @@ class Session:
         machine, built = self.machine, Built()
         machine.budget = self._budget()
         machine.spend = machine.budget.spend
+        machine.unpatch()
         machine.guards.clear()
         machine.frames.clear()
         self.findings.gaps.clear()
@@ -93,18 +94,9 @@ class Session:
     def _step(self, case: Case, model: LayerInstance, batch: int) -> dict[str, Any]:
         """Forward and backward: leaf shapes, bytes kept for backward, matmul FLOPs."""
         machine, engine = self.machine, self.engine
-        source = f"inputs = (lambda batch: {case.inputs})({batch})\n"
-        attrs = machine.importer.modules["__main__"].attrs
-        header = case.source.replace(case.source[case.source.index("model =") :], "")
-        given = machine.importer.run(
-            "main",
-            "main.py",
-            (header + "model = None\n" + source)
-            .replace("model.default_cfg['input_size']", repr(_size(machine, model)))
-            .encode(),
-            main=True,
-        ).attrs["inputs"]
-        del attrs
+        text = case.inputs.replace("model.default_cfg['input_size']", repr(_size(model)))
+        source = f"{case.source[: case.source.index('model =')]}batch = {batch}\ninputs = {text}\n"
+        given = machine.importer.run("main", "main.py", source.encode(), main=True).attrs["inputs"]
         for _, layer in model.named_modules():
             layer.stats.output_shapes.clear()
             layer.stats.calls = 0
@@ -147,6 +139,6 @@ class Session:
         return result
 
 
-def _size(machine: Machine, model: LayerInstance) -> Any:
+def _size(model: LayerInstance) -> Any:
     config = model.attrs.get("pretrained_cfg") or model.attrs.get("default_cfg")
     return config.get("input_size", (3, 224, 224)) if isinstance(config, dict) else (3, 224, 224)

@@ -1,0 +1,70 @@
+"""``python -m benchmarks.oracles.environment``: makes the environment that holds the real frameworks, apart from the product's.
+
+It lies where ``OARLOCK_ORACLES`` says (default ``.cache/oracles``): a virtual environment with PyTorch and PaddlePaddle for CPUs, timm and
+transformers, and in its folder ``src`` the libraries of which only the source is needed (torchvision: unpacked, not installed).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+PACKAGES = ("torch==2.13.*", "paddlepaddle==3.3.1", "timm==1.0.31", "transformers==5.24.0", "numpy<2.4", "setuptools")
+SOURCES = ("torchvision==0.28.0",)
+TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
+
+
+def root() -> Path:
+    """The environment's folder."""
+    return Path(os.environ.get("OARLOCK_ORACLES", ".cache/oracles"))
+
+
+def python() -> Path:
+    """Its interpreter."""
+    return root() / "bin" / "python"
+
+
+def exists() -> bool:
+    """Whether it was made."""
+    return python().exists()
+
+
+def library_paths() -> list[str]:
+    """Where the libraries' source lies, for the reader's library path."""
+    packages = sorted(str(p) for p in (root() / "lib").glob("python3*/site-packages"))
+    return [*packages, str(root() / "src")]
+
+
+def create() -> None:
+    """Make the environment, or complete it."""
+    if not exists():
+        subprocess.run([sys.executable, "-m", "venv", str(root())], check=True)
+    pip = [str(python()), "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    index = os.environ.get("OARLOCK_TORCH_INDEX", TORCH_INDEX)
+    subprocess.run([*pip, "install", *PACKAGES, "--extra-index-url", index], check=True)
+    for requirement in SOURCES:
+        unpack(requirement, root() / "src", pip)
+
+
+def unpack(requirement: str, target: Path, pip: list[str] | None = None) -> None:
+    """The Python files of a wheel, as text to read: nothing of it is installed or run."""
+    target.mkdir(parents=True, exist_ok=True)
+    command = pip or [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            [*command, "download", "--no-deps", "--only-binary=:all:", "-d", folder, requirement], check=True
+        )
+        for wheel in Path(folder).glob("*.whl"):
+            with zipfile.ZipFile(wheel) as archive:
+                archive.extractall(
+                    target, [n for n in archive.namelist() if n.endswith((".py", ".yaml", ".yml", ".json"))]
+                )
+
+
+if __name__ == "__main__":
+    create()
+    print(f"the frameworks are in {root()}")

@@ -1,0 +1,167 @@
+"""Other people's training entry points, from packages of PyPI: read as text, never executed, never kept in this repository.
+
+They lie in the folder ``foreign`` of the oracle environment, one folder a package; ``python -m benchmarks.reader.foreign`` fetches them.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.oracles import environment
+from oarlock_profiler.adapters.sources import open_sources
+from oarlock_profiler.core.interpreter.budget import Limits
+from oarlock_profiler.core.reader import read
+from oarlock_profiler.core.reading import Reading, Request
+
+PACKAGES = (
+    "paddlets", "paddlespeech", "paddleformers", "torchtune", "lightning-bolts", "accelerate", "yolov5", "nnunetv2", "litgpt", "torchrl",
+    "paddleclas", "paddleseg", "paddledet", "segmentation-models-pytorch",
+)  # fmt: skip
+SECONDS = 60.0
+BOLTS = "pl_bolts/models/"
+ENTRIES = f"""
+yolov5 yolov5/train.py --data coco128.yaml --weights '' --cfg yolov5s.yaml
+yolov5 yolov5/segment/train.py --weights '' --cfg yolov5s-seg.yaml
+yolov5 yolov5/classify/train.py --model resnet18 --data cifar10
+accelerate/accelerate/test_utils/scripts test_sync.py
+accelerate/accelerate/test_utils/scripts test_ddp_comm_hook.py
+accelerate/accelerate/test_utils/scripts external_deps/test_checkpointing.py
+accelerate/accelerate/test_utils/scripts external_deps/test_performance.py
+accelerate/accelerate/test_utils/scripts external_deps/test_peak_memory_usage.py
+accelerate/accelerate/test_utils/scripts external_deps/test_ds_multiple_model.py
+lightning_bolts {BOLTS}autoencoders/basic_vae/basic_vae_module.py --dataset cifar10
+lightning_bolts {BOLTS}autoencoders/basic_ae/basic_ae_module.py --dataset cifar10
+lightning_bolts {BOLTS}self_supervised/simclr/simclr_module.py --dataset cifar10
+lightning_bolts {BOLTS}self_supervised/byol/byol_module.py
+lightning_bolts {BOLTS}self_supervised/moco/moco2_module.py
+lightning_bolts {BOLTS}self_supervised/simsiam/simsiam_module.py --dataset cifar10
+lightning_bolts {BOLTS}self_supervised/swav/swav_module.py --dataset cifar10 --data_dir .
+lightning_bolts {BOLTS}self_supervised/cpc/cpc_module.py --dataset cifar10
+lightning_bolts {BOLTS}self_supervised/amdim/amdim_module.py
+lightning_bolts {BOLTS}gans/dcgan/dcgan_module.py
+lightning_bolts {BOLTS}gans/basic/basic_gan_module.py
+lightning_bolts {BOLTS}gans/srgan/srresnet_module.py --dataset mnist
+lightning_bolts {BOLTS}gans/srgan/srgan_module.py --dataset mnist
+lightning_bolts {BOLTS}mnist_module.py
+lightning_bolts {BOLTS}vision/image_gpt/igpt_module.py
+lightning_bolts {BOLTS}vision/segmentation.py --data_dir .
+lightning_bolts {BOLTS}regression/logistic_regression.py
+lightning_bolts {BOLTS}regression/linear_regression.py
+lightning_bolts {BOLTS}rl/dqn_model.py
+lightning_bolts {BOLTS}rl/reinforce_model.py
+lightning_bolts {BOLTS}rl/sac_model.py
+lightning_bolts {BOLTS}detection/faster_rcnn/faster_rcnn_module.py --data_dir .
+torchtune recipes/full_finetune_single_device.py --config recipes/configs/llama3_2/1B_full_single_device.yaml
+torchtune recipes/lora_finetune_single_device.py --config recipes/configs/llama2/7B_lora_single_device.yaml
+torchtune recipes/lora_dpo_single_device.py --config recipes/configs/llama3_1/8B_lora_dpo_single_device.yaml
+torchtune recipes/full_finetune_distributed.py --config recipes/configs/llama3_2/1B_full.yaml
+torchtune recipes/lora_finetune_distributed.py --config recipes/configs/llama3_1/8B_lora.yaml
+torchtune recipes/knowledge_distillation_single_device.py --config recipes/configs/llama3_2/8B_to_1B_KD_lora_single_device.yaml
+litgpt litgpt/__main__.py pretrain pythia-14m --tokenizer_dir checkpoints
+litgpt litgpt/__main__.py finetune_full checkpoints/EleutherAI/pythia-14m
+litgpt litgpt/__main__.py finetune_lora checkpoints/EleutherAI/pythia-14m
+nnunetv2 nnunetv2/run/run_training.py Dataset001_Name 2d 0
+torchrl sota-implementations/ppo/ppo_mujoco.py
+torchrl sota-implementations/dqn/dqn_cartpole.py
+torchrl sota-implementations/ddpg/ddpg.py
+torchrl sota-implementations/decision_transformer/dt.py
+torchrl sota-implementations/bandits/dqn.py
+paddlespeech paddlespeech/cls/exps/panns/train.py --cfg_path conf/panns.yaml
+paddlespeech paddlespeech/kws/exps/mdtc/train.py --config conf/mdtc.yaml
+paddlespeech paddlespeech/vector/exps/ge2e/train.py --data data --output out
+paddlespeech paddlespeech/t2s/exps/waveflow/train.py --data data --output out
+paddlespeech paddlespeech/t2s/exps/tacotron2/train.py --data data --output out
+paddlespeech paddlespeech/t2s/exps/fastspeech2/train.py --config conf/default.yaml
+paddlespeech paddlespeech/t2s/exps/speedyspeech/train.py --config conf/default.yaml
+paddlespeech paddlespeech/t2s/exps/gan_vocoder/hifigan/train.py --config conf/default.yaml
+paddlespeech paddlespeech/s2t/exps/deepspeech2/bin/train.py --config conf/deepspeech2.yaml
+paddlespeech paddlespeech/s2t/exps/u2/bin/train.py --config conf/conformer.yaml
+paddlets paddlets/tests/models/forecasting/dl/test_mlp.py
+paddlets paddlets/tests/models/forecasting/dl/test_rnn.py
+paddlets paddlets/tests/models/forecasting/dl/test_transformer.py
+paddlets paddlets/tests/models/classify/dl/test_cnn.py
+"""
+
+
+@dataclass(slots=True)
+class Read:
+    """How each entry point went: numbers, a name for what is missing, or neither."""
+
+    numbers: dict[str, str] = field(default_factory=dict)
+    named: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def folder() -> Path:
+    """Where the packages lie."""
+    return environment.root() / "foreign"
+
+
+def fetch() -> None:
+    """Unpack the packages' Python files."""
+    for package in PACKAGES:
+        environment.unpack(package, folder() / package.replace("-", "_"))
+
+
+def read_entry(package: str, entry: str, arguments: list[str]) -> Reading:
+    """Read one entry point; the other packages and the oracle's libraries are on the library path."""
+    own = package.partition("/")[0]
+    libraries = [str(p) for p in folder().iterdir() if p.name not in (own, "accelerate")] + environment.library_paths()
+    sources = open_sources(folder() / package, library_paths=libraries)
+    return read(Request(entry=entry, arguments=arguments), sources, time.monotonic, Limits(seconds=SECONDS))
+
+
+def judge(reading: Reading) -> tuple[str, str]:
+    """``numbers``, ``named`` or ``failed``, and what there is to say."""
+    if reading.parameters_total and reading.trace.steps:
+        return "numbers", f"{reading.parameters_total:,} parameters, batch {reading.batch_size}"
+    if reading.stopped:
+        return (
+            "named" if "required" in reading.stopped or "not in the bundle" in reading.stopped else "failed"
+        ), reading.stopped[:120]
+    for gap in reading.findings.gaps.values():
+        if "not in the bundle" in gap.why or "No such file" in gap.why or "cannot be opened" in gap.why:
+            return "named", f"{gap.what}: {gap.why}"[:120]
+    last = list(reading.findings.gaps.values())[-1:]
+    return "failed", f"{last[0].what}: {last[0].why}"[:120] if last else "nothing trains"
+
+
+def measure() -> Read:
+    """Read them all."""
+    found = Read()
+    for line in ENTRIES.strip().splitlines():
+        package, entry, *arguments = line.split()
+        verdict, text = judge(read_entry(package, entry, ["" if a == "''" else a for a in arguments]))
+        getattr(found, verdict)[f"{package.partition('/')[0]} {entry}"] = text
+        print(f"{verdict}: {package} {entry}: {text}", file=sys.stderr, flush=True)
+    return found
+
+
+def rows_of(found: Read) -> list[tuple[str, str, str]]:
+    """For the table."""
+    total = len(found.numbers) + len(found.named) + len(found.failed)
+    share = len(found.numbers) / max(1, total)
+    return [
+        ("other people's entry points that give numbers", f"{len(found.numbers)} of {total} ({share:.0%})", "85 %"),
+        ("… that name what is missing", str(len(found.named)), "the rest"),
+        ("… that do neither", str(len(found.failed)), "0"),
+    ]
+
+
+def failures(found: Read) -> str:
+    """By cause."""
+    lines = [f"- {name}: missing: {text}" for name, text in found.named.items()]
+    counts = Counter(found.failed.values())
+    lines += [
+        f"- {count}: {text} ({', '.join(n for n, t in found.failed.items() if t == text)})"
+        for text, count in counts.most_common()
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    fetch()
