@@ -104,3 +104,11 @@ def test_files_are_the_bundles_only() -> None:
     *known, outside = ran["r"]
     assert known == [{"x": [1, 2]}, {"x": [1, 2]}, True, True, ["__init__.py", "a.py", "b.py", "sub"], ["cfg.json"]]
     assert isinstance(outside, Unknown)
+
+
+def test_what_a_script_changes_in_a_library_class_ends_with_its_reading() -> None:
+    change = (
+        "import argparse\nargparse.ArgumentParser.extra = lambda self: 5\np = argparse.ArgumentParser()\nr = p.extra()"
+    )
+    assert run(change)["r"] == 5
+    assert run("import argparse\nr = hasattr(argparse.ArgumentParser, 'extra')")["r"] is False
