@@ -1,7 +1,8 @@
-"""``python -m benchmarks.oracles.environment``: makes the environment that holds the real frameworks, apart from the product's.
+"""``python -m benchmarks.oracles.environment``: makes the environment of the real frameworks, apart from the product's.
 
-It lies where ``OARLOCK_ORACLES`` says (default ``.cache/oracles``): a virtual environment with PyTorch and PaddlePaddle for CPUs, timm and
-transformers, and in its folder ``src`` the libraries of which only the source is needed (torchvision: unpacked, not installed).
+It lies where ``OARLOCK_ORACLES`` says (default ``.cache/oracles``): a virtual environment with PyTorch and PaddlePaddle
+for CPUs, timm and transformers, and in its folder ``src`` the libraries whose source is enough (torchvision: unpacked,
+not installed).
 """
 
 from __future__ import annotations

@@ -1,39 +1,29 @@
 """Runs in the oracle environment: builds library models and says what the framework itself makes of them.
 
-Reads ``{"name": {"source": …, "inputs": …, "batches": [2, 4]}}`` as JSON on standard input and prints JSON. ``source`` defines
-``model``; ``inputs`` is an expression over ``batch`` for the call's arguments (a tuple, or a mapping). PyTorch models are built on
-the meta device, and stepped with fake tensors: shapes, saved storages and FLOPs need no memory and no arithmetic.
+Reads ``{"name": {"source": …, "inputs": …, "batches": [2, 4]}}`` as JSON on standard input and prints JSON. ``source``
+defines ``model``; ``inputs`` is an expression over ``batch`` for the call's arguments (a tuple, or a mapping). PyTorch
+models are built on the meta device, and stepped with fake tensors: shapes, saved storages and FLOPs need no memory and
+no arithmetic.
 """
+
+# ruff: noqa: PLC0415 - a framework is imported only where it is asked about
 
 import contextlib
 import gc
 import json
+import pathlib
 import sys
 import time
 
-TORCHVISION_OPERATORS = (
-    "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-    "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-    "roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor",
-    "_roi_align_backward(Tensor grad, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, SymInt batch_size, SymInt channels, SymInt height, SymInt width, int sampling_ratio, bool aligned) -> Tensor",
-    "qroi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor",
-    "ps_roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio) -> (Tensor, Tensor)",
-    "_ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, SymInt batch_size, SymInt channels, SymInt height, SymInt width) -> Tensor",
-    "roi_pool(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width) -> (Tensor, Tensor)",
-    "_roi_pool_backward(Tensor grad, Tensor rois, Tensor argmax, float spatial_scale, SymInt pooled_height, SymInt pooled_width, SymInt batch_size, SymInt channels, SymInt height, SymInt width) -> Tensor",
-    "ps_roi_pool(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width) -> (Tensor, Tensor)",
-    "_ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, float spatial_scale, SymInt pooled_height, SymInt pooled_width, SymInt batch_size, SymInt channels, SymInt height, SymInt width) -> Tensor",
-    "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor",
-    "_deform_conv2d_backward(Tensor grad, Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
-)  # fmt: skip
-"""torchvision's compiled operators, declared so that a source-only torchvision can be imported (public schemas)."""
+HERE = pathlib.Path(__file__).parent
 
 
 def declare_torchvision():
+    """Declare torchvision's compiled operators (their public schemas), so that its source alone can be imported."""
     import torch
 
     library = torch.library.Library("torchvision", "DEF")
-    for schema in TORCHVISION_OPERATORS:
+    for schema in (HERE / "torchvision_operators.txt").read_text().splitlines():
         with contextlib.suppress(RuntimeError):
             library.define(schema)
     return library
@@ -111,7 +101,7 @@ def step(torch, fake_mode, counter, case, space, batch):
 
 
 def pretend(torch, model):
-    """Put fake tensors in place of the parameters and buffers: many constructors compute with values, which fakes do not have."""
+    """Put fake tensors in place of parameters and buffers (many constructors compute with values, which fakes lack)."""
     seen = {}
 
     def fake(tensor):
@@ -133,7 +123,7 @@ def forward(torch, counter_class, model, inputs):
     leaves = [(n, m) for n, m in model.named_modules() if not list(m.children())]
 
     def note(name):
-        def hook(module, args, output):
+        def hook(_module, _args, output):
             shapes.setdefault(name, [list(t.shape) for t in flat(output)])
 
         return hook
@@ -200,11 +190,13 @@ def measure_paddle(case):
         "parameters": sum(int(p.size) for p in parameters),
         "trainable": sum(int(p.size) for p in parameters if not p.stop_gradient),
     }
+    shapes = {}
+    for name, layer in model.named_sublayers():
+        if not list(layer.children()):
+            layer.register_forward_post_hook(
+                lambda _m, _i, o, name=name: shapes.setdefault(name, [list(o.shape)]) and None
+            )
     for batch in case.get("batches", ())[:1]:
-        shapes = {}
-        leaves = [(n, m) for n, m in model.named_sublayers() if not list(m.children())]
-        for name, layer in leaves:
-            layer.register_forward_post_hook(lambda m, i, o, n=name: shapes.setdefault(n, [list(o.shape)]) and None)
         space["batch"] = batch
         with paddle.no_grad():
             call(model, eval(case["inputs"], space))

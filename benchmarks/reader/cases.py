@@ -1,4 +1,4 @@
-"""The library models that the reader is measured on: each case's source builds ``model``, by the reader and by the framework."""
+"""The library models that the reader is measured on: each case's source builds ``model``, here and in the framework."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """``source`` defines ``model``; ``inputs`` is an expression over ``batch``; ``batches`` are the sizes it is stepped at."""
+    """``source`` defines ``model``; ``inputs`` is an expression over ``batch``; ``batches`` are the sizes stepped at."""
 
     suite: str
     name: str
@@ -329,10 +329,14 @@ TIMM_RUN = 30
 """How many of the timm sample are stepped as well."""
 
 
+_TAILS = """
+ForMaskedLM ForSequenceClassification ForCausalLM ForPreTraining ForTokenClassification ForQuestionAnswering LMHeadModel
+ForConditionalGeneration ForImageClassification ForCTC ForAudioClassification ForSemanticSegmentation MTModel Model
+""".split()
+
+
 def _config(model: str) -> str:
-    for tail in ("ForMaskedLM", "ForSequenceClassification", "ForCausalLM", "ForPreTraining", "ForTokenClassification", "ForQuestionAnswering",
-                 "LMHeadModel", "ForConditionalGeneration", "ForImageClassification", "ForCTC", "ForAudioClassification",
-                 "ForSemanticSegmentation", "MTModel", "Model"):  # fmt: skip
+    for tail in _TAILS:
         if model.endswith(tail):
             return model.removesuffix(tail) + "Config"
     raise ValueError(model)

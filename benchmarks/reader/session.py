@@ -104,8 +104,9 @@ class Session:
         start = len(engine.trace.events)
         out = machine.call(model, (), given) if isinstance(given, dict) else machine.call(model, list(given))
         outs = flatten_tensors(out)
-        kept, seen = {}, set()
-        stack = [t.node for t in outs if t.node is not None]
+        kept: dict[int, int] = {}
+        seen: set[int] = set()
+        stack: list[Any] = [t.node for t in outs if t.node is not None]
         while stack:
             node = stack.pop()
             if id(node) in seen:
@@ -130,7 +131,7 @@ class Session:
             None,
         )
         del outs, out
-        if first is not None:
+        if first is not None and first.shape is not None:
             engine.backward(first, engine.tensor(first.shape, first.dtype, op="ones_like"))
         result["flops"] = sum(e.flops for e in engine.trace.events[start:] if isinstance(e, Op) and e.matmul)
         for _, parameter in model.named_parameters():
