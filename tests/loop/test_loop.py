@@ -136,8 +136,12 @@ async def test_a_malformed_publish_is_buried_and_announced(shared_up: Up, client
     rejected, _ = read(TaskRejected, data)
     assert rejected.code == "invalid_task"
     assert rejected.faults[0]["path"] == "$.task.batch_size_per_gpu"
-    letters = await DeadLetters(client.bus).list("profiler")
-    assert any(letter.data == b'{"task": {"batch_size_per_gpu": "many"}}' for letter in letters)
+    # Announced first, then buried.
+    async with asyncio.timeout(30):
+        async for letter in client.bus.watch(client.bus.subjects.dead("profiler"), start="all"):
+            if letter.data == b'{"task": {"batch_size_per_gpu": "many"}}':
+                break
+    assert await DeadLetters(client.bus).list("profiler")
     plain.close()
 
 

@@ -48,6 +48,7 @@ async def main(settings: ProfilerSettings) -> None:
         on_invalid=submission.refuse,
     )
     service.consume("profiler-completed", bus.subjects.completed(), RunRecord, Learning(bus, _now).completed)
+    service.background(reader.stand_by, name="reader")
     await service.run()
 
 

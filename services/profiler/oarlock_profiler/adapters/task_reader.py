@@ -7,7 +7,7 @@ import contextlib
 import tempfile
 from pathlib import Path
 
-from oarlock_profiler.adapters.isolated import portray_isolated
+from oarlock_profiler.adapters.isolated import Readers
 from oarlock_profiler.adapters.portray import job_of
 from oarlock_profiler.core.calibration import State
 from oarlock_profiler.core.devices import DeviceSpec
@@ -28,9 +28,17 @@ class TaskReader:
     ) -> None:
         self._bus = bus
         self._seconds = seconds
-        self._memory_bytes = memory_bytes
+        self._readers = Readers(seconds=seconds, memory_bytes=memory_bytes)
         self._library_paths = tuple(str(path) for path in library_paths)
         self._roots = roots
+
+    async def stand_by(self) -> None:
+        """Keep a reader ready until cancelled (a background loop of the service)."""
+        self._readers.prepare()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self._readers.close()
 
     async def read(self, task: TaskSubmitted, fleet: list[DeviceSpec], calibration: State) -> Portrait:
         """See :class:`oarlock_profiler.ports.Reader`."""
@@ -44,7 +52,7 @@ class TaskReader:
                 library_paths=self._library_paths,
                 seconds=self._seconds,
             )
-            portrait = await portray_isolated(job, memory_bytes=self._memory_bytes)
+            portrait = await self._readers.read(job)
         return fitted(portrait)
 
     async def _fetch(self, task: TaskSubmitted, folder: Path) -> dict[str, str | None]:
