@@ -35,6 +35,10 @@ class TaskNotFound(LookupError):
     """No task has this id."""
 
 
+class DeviceNotFound(LookupError):
+    """No device and no node has this name."""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskEvent:
     """One event of a task: ``name`` is the subject's verb (``profiled``, ``placed``…), ``body`` its JSON."""
@@ -240,6 +244,43 @@ class AsyncClient:
         books = {key: e.value for key, e in (await self.bus.bucket("leases", LeaseBook).items()).items()}
         states = sorted((e.value for e in devices.values()), key=lambda d: (d.site, d.node, d.kind, d.uid))
         return [FleetDevice(s, books.get(s.uid, LeaseBook(device_uid=s.uid))) for s in states]
+
+    async def cordon(self, name: str, *, cordoned: bool = True) -> list[str]:
+        """Keep new tasks off a device (by uid) or off every device of a node, or let them on again; runs go on.
+
+        Returns:
+            The uids that were changed.
+
+        Raises:
+            DeviceNotFound: neither a device nor a node of this name reports now.
+        """
+        bucket = self.bus.bucket("devices", DeviceState)
+        matching = {
+            key: entry.value
+            for key, entry in (await bucket.items()).items()
+            if name in {entry.value.uid, entry.value.node}
+        }
+        if not matching:
+            raise DeviceNotFound(f"no device or node {name!r} reports now; `oarlock fleet` lists them")
+
+        def change(state: DeviceState | None) -> DeviceState | None:
+            return None if state is None else state.model_copy(update={"cordoned": cordoned})
+
+        for key in matching:
+            await bucket.change(key, change)
+        return sorted(state.uid for state in matching.values())
+
+    async def policy(self, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The matcher's policy document; with ``changes`` merged into it first (None removes a field)."""
+
+        def change(document: dict[str, Any] | None) -> dict[str, Any] | None:
+            if changes is None:
+                return None
+            merged = {**(document or {}), **changes}
+            return {name: value for name, value in merged.items() if value is not None}
+
+        entry = await self.bus.bucket("policy").change("matcher", change)
+        return {} if entry is None else dict(entry.value)
 
     async def history(self, *, limit: int = 50) -> list[RunRecord]:
         """The last run records, oldest first: predicted and measured side by side."""

@@ -107,6 +107,14 @@ class Client:
         """See :meth:`AsyncClient.fleet`."""
         return self._run(self._async.fleet())
 
+    def cordon(self, name: str, *, cordoned: bool = True) -> list[str]:
+        """See :meth:`AsyncClient.cordon`."""
+        return self._run(self._async.cordon(name, cordoned=cordoned))
+
+    def policy(self, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """See :meth:`AsyncClient.policy`."""
+        return self._run(self._async.policy(changes))
+
     def history(self, *, limit: int = 50) -> list[RunRecord]:
         """See :meth:`AsyncClient.history`."""
         return self._run(self._async.history(limit=limit))

@@ -174,3 +174,28 @@ async def test_the_command_submits_and_watches(shared_up: Up, tmp_path: Path) ->
     text = out.decode()
     assert process.returncode == 0, text
     assert "hello 42 0.0" in text and "succeeded" in text and "docker run" in text
+
+
+async def test_an_operator_cordons_a_node_and_tunes_the_policy(client: AsyncClient) -> None:
+    node = next(d.state.node for d in await client.fleet() if d.state.kind == "RTX 3090")
+    changed = await client.cordon(node)
+    assert len(changed) == 4
+    try:
+        required = {"resource_policy": {"required_devices": ["RTX 3090"]}}
+        text = (EXAMPLES / "paddle_cnn_cifar10.py").read_text()
+        task_id = await client.submit({"source": {"inline": text}, **required})
+        async with asyncio.timeout(60):
+            async for event in client.events(task_id):
+                if event.name in {"queued", "rejected"}:
+                    assert any(r["reason"] in {"unavailable", "cordoned", "draining"} for r in event.body["reasons"])
+                    break
+    finally:
+        await client.cordon(node, cordoned=False)
+    await client.cancel(task_id)
+    before = await client.policy()
+    assert await client.policy({"preset": "cost"}) == {**before, "preset": "cost"}
+    async with asyncio.timeout(30):
+        async for message in client.bus.watch(client.bus.subjects.policy_updated(), start="all"):
+            if message.json()["changes"].get("preset") == "cost":
+                break
+    assert await client.policy({"preset": None}) == before

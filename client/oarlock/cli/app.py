@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from oarlock.cli import bus_verbs, calibration_verbs, planning_verbs, reading_verbs, service_verbs
+from oarlock.cli import bus_verbs, calibration_verbs, operator_verbs, planning_verbs, reading_verbs, service_verbs
 
 app = typer.Typer(
     name="oarlock",
@@ -15,7 +15,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verbs in (reading_verbs, service_verbs, bus_verbs, calibration_verbs, planning_verbs):
+for verbs in (reading_verbs, service_verbs, bus_verbs, calibration_verbs, operator_verbs, planning_verbs):
     verbs.add_to(app)
 
 
@@ -38,7 +38,7 @@ def _explain(error: Exception) -> int | None:
     """Print what is known of ``error`` and return the exit code; None for what nobody foresaw."""
     from oarlock.bundle import BundleError
     from oarlock.render import console, faults
-    from oarlock.sdk import TaskNotFound
+    from oarlock.sdk import DeviceNotFound, TaskNotFound
     from oarlock.up import UpError
     from oarlock_runtime import OarlockError
     from oarlock_schemas import InvalidMessage
@@ -51,7 +51,7 @@ def _explain(error: Exception) -> int | None:
     if isinstance(error, BundleError):
         screen.print(f"[red]{error}[/red]", markup=True)
         return 2
-    if isinstance(error, TaskNotFound | UpError | OarlockError):
+    if isinstance(error, TaskNotFound | DeviceNotFound | UpError | OarlockError):
         screen.print(str(error), style="red", markup=False)
         return 1
     return None

@@ -13,7 +13,7 @@ from oarlock_matcher.core import events as ev
 from oarlock_matcher.handlers.reign import Reign
 from oarlock_runtime import Bus, Service, TemporaryError
 from oarlock_runtime.consumer import Consumer
-from oarlock_schemas import DeviceState, LeaseBook, TaskCancel, TaskFinished, TaskProfiled
+from oarlock_schemas import DeviceState, LeaseBook, PolicyUpdated, TaskCancel, TaskFinished, TaskProfiled
 
 STOP_SECONDS = 2.0
 """How long a handler may go on after leadership is lost; the server lets the key expire later than that."""
@@ -80,6 +80,11 @@ class Leading:
     async def _follow_policy(self, reign: Reign) -> None:
         async for change in self._bus.bucket("policy").watch("matcher"):
             await reign.feed(ev.PolicyUpdated(policy_of(change.value or {})))
+            told = PolicyUpdated(
+                policy="matcher", version=change.revision, changes=dict(change.value or {}), at=self._now()
+            )
+            # Named after the revision: whoever leads next tells the same change again, and the server drops it.
+            await self._bus.publish(self._bus.subjects.policy_updated(), told, msg_id=f"policy:{change.revision}")
 
     async def _tick(self, reign: Reign) -> None:
         while True:
