@@ -7,8 +7,9 @@ import json
 from pathlib import Path
 
 from oarlock_matcher.adapters.decision_log import DecisionLog, replay_file
+from oarlock_matcher.handlers.records import Records
 from oarlock_runtime import Bus, EmbeddedServer, Service
-from oarlock_schemas import LeaseBook, TaskCancel, TaskQueued, TaskRejected, read
+from oarlock_schemas import LeaseBook, StateChange, TaskCancel, TaskQueued, TaskRecord, TaskRejected, read
 
 from .conftest import Fleet, device, leading, profiled
 
@@ -238,3 +239,14 @@ async def test_a_lower_priority_gives_way_and_is_placed_again(bus: Bus, fleet: F
         assert (await fleet.state("low", "queued")).attempt == 2
         await fleet.finish("high", "ok", devices=("GPU-a",))
         assert (await fleet.placement("low", attempt=2)).devices[0].uid == "GPU-a"
+
+
+async def test_records_of_tasks_that_ended_long_ago_make_room(bus: Bus) -> None:
+    records = bus.bucket("tasks", TaskRecord)
+    for number in range(6):
+        state = "running" if number == 0 else "succeeded"
+        step = StateChange.model_validate({"state": state, "at": f"2026-01-0{number + 1}T00:00:00Z", "by": "test"})
+        record = TaskRecord.model_validate({"task_id": f"t{number}", "state": state, "history": [step]})
+        await records.create(f"t{number}", record)
+    assert await Records(bus).prune(2) == 3
+    assert sorted(await records.keys()) == ["t0", "t4", "t5"]

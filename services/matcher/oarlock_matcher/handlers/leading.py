@@ -10,6 +10,7 @@ from oarlock_matcher.adapters.decision_log import DecisionLog
 from oarlock_matcher.adapters.metrics import MatcherMetrics
 from oarlock_matcher.adapters.policy_document import policy_of
 from oarlock_matcher.core import events as ev
+from oarlock_matcher.handlers.records import Records
 from oarlock_matcher.handlers.reign import Reign
 from oarlock_runtime import Bus, Service, TemporaryError
 from oarlock_runtime.consumer import Consumer
@@ -17,6 +18,10 @@ from oarlock_schemas import DeviceState, LeaseBook, PolicyUpdated, TaskCancel, T
 
 STOP_SECONDS = 2.0
 """How long a handler may go on after leadership is lost; the server lets the key expire later than that."""
+
+ENDED_KEPT = 20_000
+"""Ended tasks whose records are kept; about 3 KiB each, so a quarter of the bucket."""
+PRUNE_SECONDS = 600.0
 
 
 class Leading:
@@ -58,6 +63,7 @@ class Leading:
                 group.create_task(self._follow_leases(reign))
                 group.create_task(self._follow_policy(reign))
                 group.create_task(self._tick(reign))
+                group.create_task(self._prune())
                 for consumer in consumers:
                     consumer.start()
         finally:
@@ -85,6 +91,13 @@ class Leading:
             )
             # Named after the revision: whoever leads next tells the same change again, and the server drops it.
             await self._bus.publish(self._bus.subjects.policy_updated(), told, msg_id=f"policy:{change.revision}")
+
+    async def _prune(self) -> None:
+        """The bucket of tasks is bounded: what ended long ago makes room. Events and run records keep the story."""
+        records = Records(self._bus)
+        while True:
+            await records.prune(ENDED_KEPT)
+            await asyncio.sleep(PRUNE_SECONDS)
 
     async def _tick(self, reign: Reign) -> None:
         while True:

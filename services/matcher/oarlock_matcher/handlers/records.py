@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
-from oarlock_runtime import Bucket, Bus
+from oarlock_runtime import Bucket, Bus, StaleRevision
 from oarlock_schemas import FINAL, MOVES, State, TaskRecord
 
 BY = "matcher"
@@ -20,6 +21,16 @@ class Records:
         """The record, None when there is none."""
         entry = await self._bucket.get(task_id)
         return None if entry is None else entry.value
+
+    async def prune(self, keep: int) -> int:
+        """Forget the ended tasks beyond the ``keep`` that ended last; returns how many were forgotten."""
+        ended = [e for e in (await self._bucket.items()).values() if e.value.state in FINAL and e.value.history]
+        ended.sort(key=lambda entry: entry.value.history[-1].at)
+        old = ended[: max(0, len(ended) - keep)]
+        for entry in old:
+            with suppress(StaleRevision):
+                await self._bucket.delete(entry.key, entry.revision)
+        return len(old)
 
     async def open(self) -> list[TaskRecord]:
         """Every task that has not ended."""
