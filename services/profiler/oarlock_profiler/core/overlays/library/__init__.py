@@ -159,6 +159,15 @@ homes(
     "accelerate.utils",
 )
 homes("accelerate", "get_logger", "accelerate.logging")
+homes("accelerate", "PartialState AcceleratorState GradientState", "accelerate.state")
+homes("accelerate", "Accelerator", "accelerate.accelerator")
+homes(
+    "lightning_utilities",
+    "RequirementCache ModuleAvailableCache module_available package_available compare_version",
+    "lightning_utilities.core.imports",
+)
+homes("lightning_utilities", "rank_zero_only rank_zero_warn rank_zero_info", "lightning_utilities.core.rank_zero")
+homes("lightning_utilities", "apply_to_collection", "lightning_utilities.core.apply_func")
 homes(
     "lightning",
     "LightningModule LightningDataModule Trainer Callback seed_everything Fabric",
