@@ -31,7 +31,8 @@ def new_record(state: MatcherState, demand: Demand, now: float) -> TaskRecord:
     # Only short tasks may pass what is held, so tasks of different expected durations do not stand for each other.
     group = (demand.owner, demand.algorithm, _duration_class(demand), tuple(shape.number for shape in shapes))
     turn = Turn(due, state.sequence, demand.task_id)
-    return TaskRecord(demand, Phase.WAITING, arrived, shapes, turn, group)
+    spans = any(shape.span_nodes for shape in shapes)
+    return TaskRecord(demand, Phase.WAITING, arrived, shapes, turn, group, spans=spans)
 
 
 def _duration_class(demand: Demand) -> int:

@@ -1,14 +1,20 @@
-"""Telling at a glance that a waiting task still cannot be placed, so that an event that frees one device does not
-cost a full look for every shape that waits.
+"""Telling at a glance that waiting tasks still cannot be placed, so that an event that frees one device does not cost
+a full look for every shape that waits.
 
-A task that was tried in vain can only have become placeable on rows touched since. For those rows a few numbers bound
-what they could take; where every bound fails, trying would fail too. When in doubt the answer is "try".
+A task that was tried in vain can only have become placeable on rows touched since, or held for another task then. For
+those rows a few numbers bound what they could take, for all tasks at once; where every bound fails, trying would fail
+too. When in doubt the answer is "try".
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
+from oarlock_matcher.core.able_models import CACHED_SHAPES, admitted_models
 from oarlock_matcher.core.fleet import FleetTable
 from oarlock_matcher.core.tasks import Blocked, TaskRecord
 
@@ -16,55 +22,129 @@ if TYPE_CHECKING:
     from oarlock_matcher.core.shapes import Shape
     from oarlock_matcher.core.state import MatcherState
 
-LOOK_BACK = 64
+LOOK_BACK = 1024
 """Changes looked through; a task that missed more of them is simply tried."""
 
 
 class Glance:
-    """Bounds of touched rows, worked out once per pass over the queue and forgotten when a row changes again."""
+    """One pass over the queue's heads, in which rows only fill up: what they could not take at its start they cannot
+    take later in it either."""
 
-    def __init__(self, fleet: FleetTable) -> None:
-        self._fleet = fleet
-        self._end = -1
-        self._bounds: dict[int, tuple[int, int, int, int, int, int]] = {}
+    def __init__(self, state: MatcherState, heads: Sequence[TaskRecord]) -> None:
+        self._state = state
+        self._heads = heads
+        self._position = state.fleet.touched_end
+        self._begin()
 
-    def still_blocked(self, state: MatcherState, record: TaskRecord) -> bool:
+    def _begin(self) -> None:
+        fleet = self._state.fleet
+        self._hold = self._state.hold
+        self._version = fleet.inventory_version
+        self._oldest = max(fleet.touched_base, self._position - LOOK_BACK)
+        self._judged_at = -1
+        self._hopeless: set[str] = set()
+        self._hopeful = [record for record in self._heads if self._can_judge(record)]
+        self.blocked_now = Blocked(self._position, self._hold, self._version)
+        """What to note of a task that is blocked at this moment."""
+
+    def follow_hold(self) -> None:
+        """Begin anew if other rows are held for another task now, or none."""
+        if self._hold is not self._state.hold:
+            self._begin()
+
+    def still_blocked(self, record: TaskRecord) -> bool:
         """Whether trying this task would certainly fail for want of devices again."""
-        blocked, fleet = record.blocked, self._fleet
-        if blocked is None or blocked.hold is not state.hold or blocked.inventory_version != fleet.inventory_version:
-            return False
-        if fleet.touched_end - blocked.position > LOOK_BACK:
-            return False
-        changed = fleet.changed_since(blocked.position)
-        if changed is None or any(shape.span_nodes for shape in record.shapes):
-            return False
-        if self._end != fleet.touched_end:
-            self._bounds.clear()
-            self._end = fleet.touched_end
-        return not any(self._might_take(row, shape) for row in changed for shape in record.shapes)
-
-    def _might_take(self, row: int, shape: Shape) -> bool:
-        bounds = self._bounds.get(row)
-        if bounds is None:
-            fleet = self._fleet
-            node = int(fleet.row_node[row])
-            bounds = self._bounds[row] = (
-                int(fleet.node_up[node]),
-                int(fleet.idle[row].sum()),
-                int(fleet.milli_free[row].max()),
-                int(fleet.bytes_free[row].max()),
-                int(fleet.cpu_free[node]),
-                int(fleet.memory_free[node]),
-            )
-        up, idle, milli, device_bytes, cpu, memory = bounds
-        if not up or cpu < shape.cpu_milli or memory < shape.memory_bytes:
-            return False
-        if not shape.count:
+        self.follow_hold()
+        task_id = record.turn.task_id
+        if task_id in self._hopeless:
             return True
-        enough = idle >= shape.count if shape.whole else milli >= shape.milli
-        return enough and device_bytes >= shape.lease_bytes
+        end = self._state.fleet.touched_end
+        if self._judged_at == end or not self._can_judge(record):
+            return False
+        self._judged_at = end
+        # Those that were placed or met a quota in this pass are not blocked any more.
+        asked = [r for r in self._hopeful if r.blocked is not None]
+        left = self._might_take(asked)
+        self._hopeless.update([r.turn.task_id for r in asked])
+        self._hopeless.difference_update([r.turn.task_id for r in left])
+        self._hopeful = left
+        return task_id in self._hopeless
+
+    def _can_judge(self, record: TaskRecord) -> bool:
+        blocked = record.blocked
+        return (
+            blocked is not None
+            and blocked.position >= self._oldest
+            and blocked.inventory_version == self._version
+            and not record.spans
+        )
+
+    def _rows_in_question(self, records: Sequence[TaskRecord]) -> list[int] | None:
+        """Rows touched since the first of these was tried, or held then but not now; `None`: too many to tell."""
+        changed = self._state.fleet.changed_since(min(r.blocked.position for r in records if r.blocked is not None))
+        if changed is None:
+            return None
+        holds = {id(r.blocked.hold): r.blocked.hold for r in records if r.blocked is not None}
+        for hold in holds.values():
+            if hold is not None and hold is not self._hold:
+                changed += hold.rows.tolist()
+        return list(dict.fromkeys(changed))
+
+    def _might_take(self, records: list[TaskRecord]) -> list[TaskRecord]:
+        """Those of the records for which one of the rows in question has devices, processors and memory enough."""
+        if not records:
+            return []
+        changed = self._rows_in_question(records)
+        if changed is None:
+            return records
+        fleet, bounds = self._state.fleet, self._state.bounds
+        whose = [number for number, record in enumerate(records) for _ in record.shapes]
+        needs, models = bounds.of(fleet, [shape for record in records for shape in record.shapes])
+        count, milli, device_bytes, cpu, memory = (needs[:, i, np.newaxis] for i in range(5))
+        rows = np.array(changed, dtype=np.intp)
+        nodes = fleet.row_node[rows]
+        room = fleet.milli_free[rows].max(axis=1) >= milli
+        room &= fleet.node_up[nodes] & (fleet.cpu_free[nodes] >= cpu) & (fleet.memory_free[nodes] >= memory)
+        room &= models[:, fleet.row_model[rows]]
+        which, at = np.nonzero(room)
+        there = rows[at]
+        fits = fleet.milli_free[there] >= milli[which]
+        fits &= fleet.bytes_free[there] >= device_bytes[which]
+        fits &= fleet.sharers[there] < self._state.settings.sharers_per_device
+        enough = np.count_nonzero(fits, axis=1) >= count[which, 0]
+        return [records[number] for number in sorted({whose[i] for i in which[enough].tolist()})]
 
 
-def note_blocked(state: MatcherState, record: TaskRecord) -> None:
-    """The task has just been tried in vain."""
-    record.blocked = Blocked(state.fleet.touched_end, state.hold, state.fleet.inventory_version)
+class Bounds:
+    """What a row must at least have to take a shape, as a table that is looked up for many shapes at once."""
+
+    def __init__(self) -> None:
+        self._line_of: dict[int, int] = {}
+        self._models = -1
+        self._begin(0)
+
+    def _begin(self, models: int) -> None:
+        self._line_of.clear()
+        self._models = models
+        self._needs = np.zeros((64, 5), dtype=np.int64)
+        self._admitted = np.zeros((64, models), dtype=np.bool_)
+
+    def of(self, fleet: FleetTable, shapes: Sequence[Shape]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """(needs [shapes, 5]: devices, milli and bytes on each, cpu milli, main memory; admitted [shapes, models])."""
+        if self._models != len(fleet.models) or len(self._line_of) > CACHED_SHAPES:
+            self._begin(len(fleet.models))
+        lines = [self._line_of.get(shape.number, -1) for shape in shapes]
+        for at, line in enumerate(lines):
+            if line < 0:
+                lines[at] = self._add(fleet, shapes[at])
+        return self._needs[lines], self._admitted[lines]
+
+    def _add(self, fleet: FleetTable, shape: Shape) -> int:
+        line = self._line_of.setdefault(shape.number, len(self._line_of))
+        if line == len(self._needs):
+            self._needs = np.concatenate((self._needs, np.zeros_like(self._needs)))
+            self._admitted = np.concatenate((self._admitted, np.zeros_like(self._admitted)))
+        milli = shape.milli if shape.count else 0
+        self._needs[line] = (shape.count, milli, shape.bytes_at_least, shape.cpu_milli, shape.memory_bytes)
+        self._admitted[line] = admitted_models(fleet, shape)
+        return line

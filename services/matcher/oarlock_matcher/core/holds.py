@@ -55,9 +55,9 @@ def choose_hold(state: MatcherState, record: TaskRecord) -> Hold | None:
         up = state.fleet.node_up[state.fleet.row_node]
         could = np.where(up, could, -1)
         healthy = np.where(could >= 0, state.fleet.available.sum(axis=1), 0)
-        for rows in _row_sets(state, shape, could, healthy):
-            starts = _starts_at(state, shape, rows)
-            rank = (float("inf") if starts is None else starts, _missing(state, shape, rows), int(rows[0]))
+        for rows, missing in _row_sets(state, shape, could, healthy):
+            starts = _starts_at(state, rows, missing)
+            rank = (float("inf") if starts is None else starts, missing, int(rows[0]))
             if best is None or rank < best[0]:
                 hold = Hold(record.demand.task_id, rows, starts, state.fleet.inventory_version)
                 best = (rank, hold)
@@ -68,21 +68,21 @@ def choose_hold(state: MatcherState, record: TaskRecord) -> Hold | None:
 
 def _row_sets(
     state: MatcherState, shape: Shape, could: NDArray[np.intp], healthy: NDArray[np.intp]
-) -> list[NDArray[np.intp]]:
+) -> list[tuple[NDArray[np.intp], int]]:
     """Single rows that could take the shape, the fullest of free devices first; or one set of rows for a gang that
-    has to span nodes."""
+    has to span nodes. Each with the number of devices that are missing there now."""
     need = max(shape.count, 0)
     able = np.flatnonzero((could >= need) & ((healthy >= need) if need else could >= 0))
     if len(able):
         free = fitting_devices(state.fleet, shape, state.settings, able).sum(axis=1)
         order = np.argsort(-free, kind="stable")[:ROWS_LOOKED_AT]
-        return [able[i : i + 1] for i in order]
+        return [(able[i : i + 1], max(0, need - int(free[i])) if need else 0) for i in order]
     if not shape.span_nodes:
         return []
     homes: dict[tuple[str, int], list[int]] = {}
     for row in np.flatnonzero(np.minimum(could, healthy) > 0).tolist():
         homes.setdefault((state.fleet.site_of(row), int(state.fleet.row_model[row])), []).append(row)
-    sets: list[NDArray[np.intp]] = []
+    sets: list[tuple[NDArray[np.intp], int]] = []
     for rows in homes.values():
         rows.sort(key=lambda r: (-int(healthy[r]), r))
         total, chosen = 0, []
@@ -90,7 +90,9 @@ def _row_sets(
             chosen.append(row)
             total += int(min(could[row], healthy[row]))
             if total >= need:
-                sets.append(np.array(chosen, dtype=np.intp))
+                together = np.array(chosen, dtype=np.intp)
+                fits = fitting_devices(state.fleet, shape, state.settings, together)
+                sets.append((together, max(0, need - int(fits.sum()))))
                 break
     return sets
 
@@ -106,7 +108,7 @@ def _holders(state: MatcherState, rows: NDArray[np.intp]) -> set[str]:
     return tasks
 
 
-def _starts_at(state: MatcherState, shape: Shape, rows: NDArray[np.intp]) -> float | None:
+def _starts_at(state: MatcherState, rows: NDArray[np.intp], missing: int) -> float | None:
     """When enough of the rows' holders are expected to have ended; `None` when a duration is unknown. An upper bound:
     it waits for as many of them as devices are missing, in the order of their ends."""
     ends: list[float] = []
@@ -117,12 +119,6 @@ def _starts_at(state: MatcherState, shape: Shape, rows: NDArray[np.intp]) -> flo
             return None
         ends.append(end)
     ends.sort()
-    missing = _missing(state, shape, rows)
     if not ends:
         return None
     return ends[min(len(ends), max(1, missing)) - 1]
-
-
-def _missing(state: MatcherState, shape: Shape, rows: NDArray[np.intp]) -> int:
-    fits = fitting_devices(state.fleet, shape, state.settings, rows)
-    return max(0, shape.count - int(fits.sum())) if shape.count else 0

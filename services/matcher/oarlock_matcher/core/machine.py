@@ -17,15 +17,16 @@ from oarlock_matcher.core.bookkeeping import book, forget, new_record, unbook
 from oarlock_matcher.core.devices import Share
 from oarlock_matcher.core.effects import Cancelled, Effect, Queued, Reason, Rejected, Release, Reserve
 from oarlock_matcher.core.explain import Why, rejections, smallest_bytes, would_free
-from oarlock_matcher.core.glance import Glance, note_blocked
+from oarlock_matcher.core.glance import Glance
 from oarlock_matcher.core.holds import choose_hold, closed_rows
 from oarlock_matcher.core.matching import could_span, ever_rows
 from oarlock_matcher.core.placing import describe, find_place, leases_of
 from oarlock_matcher.core.policies.registry import resolve
 from oarlock_matcher.core.preemption import preempt
+from oarlock_matcher.core.queue import Turn
 from oarlock_matcher.core.shapes import Shape
 from oarlock_matcher.core.state import MatcherState
-from oarlock_matcher.core.tasks import Phase, TaskRecord
+from oarlock_matcher.core.tasks import Blocked, Phase, TaskRecord
 
 FOREIGN = -1
 """Attempt number under which leases of matchers other than this one are booked."""
@@ -97,6 +98,8 @@ def _try_new(state: MatcherState, record: TaskRecord, now: float) -> list[Effect
         if isinstance(placed, Reserve):
             return [placed]
         record.reasons = _reasons(state, record, placed, now)
+        if placed is None:
+            record.blocked = Blocked(state.fleet.touched_end, state.hold, state.fleet.inventory_version)
     else:
         record.reasons = (Reason("turn", "tasks with the same needs are waiting before it"),)
     impossible = _impossible(state, record)
@@ -289,19 +292,24 @@ def _serve_queue(state: MatcherState, now: float) -> list[Effect]:
         state.hold = None
         return []
     effects: list[Effect] = []
-    turns = [(state.tasks[task].turn, task) for task in state.queue.heads(state.settings.backfill_depth)]
-    heapq.heapify(turns)
+    heads = [state.tasks[task] for task in state.queue.heads(state.settings.backfill_depth)]
+    # Tasks that came up because the one before them in their group was placed; the heads are in order already.
+    risen: list[Turn] = []
     first_blocked: TaskRecord | None = None
-    glance = Glance(state.fleet)
-    while turns:
-        _, task_id = heapq.heappop(turns)
-        record = state.tasks[task_id]
-        result = None if glance.still_blocked(state, record) else _try(state, record, now)
+    glance = Glance(state, heads)
+    at = 0
+    while at < len(heads) or risen:
+        if risen and (at == len(heads) or risen[0] < heads[at].turn):
+            record = state.tasks[heapq.heappop(risen).task_id]
+        else:
+            record = heads[at]
+            at += 1
+        result = None if glance.still_blocked(record) else _try(state, record, now)
         if isinstance(result, Reserve):
             effects.append(result)
             following = state.queue.next_in_group(record.group)
             if following is not None:
-                heapq.heappush(turns, (state.tasks[following].turn, following))
+                heapq.heappush(risen, state.tasks[following].turn)
             continue
         if result is not None:
             record.blocked = None
@@ -309,7 +317,8 @@ def _serve_queue(state: MatcherState, now: float) -> list[Effect]:
         if first_blocked is None:
             first_blocked = record
             _renew_hold(state, record, now)
-        note_blocked(state, record)
+            glance.follow_hold()
+        record.blocked = glance.blocked_now
     if first_blocked is not None and state.settings.preemption:
         effects += preempt(state, first_blocked, now)
     return effects

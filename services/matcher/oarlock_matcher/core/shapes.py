@@ -16,7 +16,8 @@ from oarlock_matcher.core.devices import WHOLE_MILLI
 class Shape:
     """The placement-relevant part of a demand for one device count. Compared by identity: shapes are interned.
 
-    `lease_bytes` is what each device's lease holds. `whole` says that only idle devices will do.
+    `lease_bytes` is what each device's lease holds. `whole` says that only idle devices will do. No device with less
+    than `bytes_at_least` free can take it (a hair below what the filter asks for, so that rounding does no harm).
     """
 
     number: int
@@ -40,6 +41,7 @@ class Shape:
     flops_per_step: float | None
     span_nodes: bool
     tightly_coupled: bool
+    bytes_at_least: int
 
     @property
     def lease_bytes(self) -> int:
@@ -109,6 +111,7 @@ class ShapeTable:
             flops_per_step=demand.flops_per_step,
             span_nodes=demand.span_nodes and not tightly_coupled,
             tightly_coupled=tightly_coupled,
+            bytes_at_least=max(reserve or 0, int((device_bytes or 0) / demand.memory_threshold * (1.0 - 1e-9)) - 1),
         )
         self._next += 1
         self._shapes[key] = shape

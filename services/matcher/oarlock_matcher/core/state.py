@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from oarlock_matcher.core.fleet import FleetTable
+from oarlock_matcher.core.glance import Bounds
 from oarlock_matcher.core.holds import Hold
 from oarlock_matcher.core.matching import ViewCache
 from oarlock_matcher.core.policies.base import PlacementPolicy
@@ -28,6 +29,7 @@ class MatcherState:
     fleet: FleetTable = field(default_factory=FleetTable)
     shapes: ShapeTable = field(default_factory=ShapeTable)
     views: ViewCache = field(default_factory=ViewCache)
+    bounds: Bounds = field(default_factory=Bounds)
     policies: dict[str, PlacementPolicy] = field(default_factory=dict)
     tasks: dict[str, TaskRecord] = field(default_factory=dict)
     queue: WaitingQueue = field(default_factory=WaitingQueue)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from oarlock_matcher.core.demand import Demand
 from oarlock_matcher.core.devices import NodeShare, Share
@@ -12,6 +13,9 @@ from oarlock_matcher.core.effects import Reason
 from oarlock_matcher.core.policy_settings import Quota
 from oarlock_matcher.core.queue import GroupKey, Turn
 from oarlock_matcher.core.shapes import Shape
+
+if TYPE_CHECKING:
+    from oarlock_matcher.core.holds import Hold
 
 
 class Phase(StrEnum):
@@ -22,18 +26,24 @@ class Phase(StrEnum):
     PLACED = "placed"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Blocked:
-    """What the fleet and the held rows were when a waiting task was last tried in vain."""
+    """What the fleet and the held rows were when waiting tasks were last tried in vain: one object for all of them.
+
+    `position`: how far the fleet's log of touched rows reached then.
+    """
 
     position: int
-    hold: object
+    hold: Hold | None
     inventory_version: int
 
 
 @dataclass(slots=True)
 class TaskRecord:
-    """A task that waits or holds leases. Ended tasks are forgotten, but for their outcome."""
+    """A task that waits or holds leases. Ended tasks are forgotten, but for their outcome.
+
+    `spans`: whether several rows may serve it together.
+    """
 
     demand: Demand
     phase: Phase
@@ -49,6 +59,7 @@ class TaskRecord:
     cancelled: bool = False
     preempting: bool = False
     conflicts: int = 0
+    spans: bool = False
     blocked: Blocked | None = None
     after: set[str] = field(default_factory=set)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from oarlock_matcher.core.able_models import able_models
+from oarlock_matcher.core.able_models import AbleModels
 from oarlock_matcher.core.filters.base import Mask
 from oarlock_matcher.core.fleet import FleetTable, Rows
 from oarlock_matcher.core.policies.base import BasePolicy, Scores, Slots
@@ -29,6 +29,7 @@ class FgdPolicy(BasePolicy):
         super().__init__()
         self._mix = DemandMix() if mix is None else mix
         self._learns = learns
+        self._able = AbleModels()
         self._models = -1
         self._next_refresh = 1
         self._field = FragmentationField(self._mix.table(), 0)
@@ -36,7 +37,8 @@ class FgdPolicy(BasePolicy):
     def arrived(self, fleet: FleetTable, shape: Shape, now: float) -> None:
         if not self._learns:
             return
-        self._mix.note((shape.cpu_milli, shape.count, shape.milli if shape.count else 0, able_models(fleet, shape)))
+        able = self._able.of(fleet, shape)
+        self._mix.note((shape.cpu_milli, shape.count, shape.milli if shape.count else 0, able))
         if self._mix.arrivals >= self._next_refresh:
             self._next_refresh = max(self._mix.arrivals + 16, 2 * self._mix.arrivals)
             self._relearn(fleet)

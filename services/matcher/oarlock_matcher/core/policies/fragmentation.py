@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from oarlock_matcher.core.able_models import able_models
+from oarlock_matcher.core.able_models import AbleModels
 from oarlock_matcher.core.devices import WHOLE_MILLI
 from oarlock_matcher.core.filters.base import Mask
 from oarlock_matcher.core.fleet import FleetTable, Rows
@@ -43,13 +43,15 @@ class FragmentationAwarePolicy(BasePolicy):
     def __init__(self, mix: DemandMix | None = None) -> None:
         super().__init__()
         self._mix = DemandMix(coverage=COVERAGE) if mix is None else mix
+        self._able = AbleModels()
         self._models = -1
         self._next_refresh = 1
         self._field = FragmentationField(self._mix.table(), 0)
         self._scarcity: Floats = np.zeros(0)
 
     def arrived(self, fleet: FleetTable, shape: Shape, now: float) -> None:
-        self._mix.note((shape.cpu_milli, shape.count, shape.milli if shape.count else 0, able_models(fleet, shape)))
+        able = self._able.of(fleet, shape)
+        self._mix.note((shape.cpu_milli, shape.count, shape.milli if shape.count else 0, able))
         if self._mix.arrivals >= self._next_refresh:
             self._next_refresh = max(self._mix.arrivals + 16, int(1.5 * self._mix.arrivals))
             self._relearn(fleet)

@@ -114,7 +114,7 @@ class FragmentationField:
         """Idle milli beyond what `trust` in the free processors can feed, weighted."""
         fed = cpu * (self._fed_per_cpu * trust)
         over = np.maximum(total[:, np.newaxis] - fed[:, np.newaxis] * STRANDING_STEPS, 0.0)
-        stranded: Floats = self._stranding * over.mean(axis=1)
+        stranded: Floats = self._stranding * (over.sum(axis=1) / len(STRANDING_STEPS))
         return stranded
 
     def _gain(
