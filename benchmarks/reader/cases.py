@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """``source`` defines ``model``; ``inputs`` is an expression over ``batch``; ``batches`` are the sizes stepped at."""
+    """``source`` defines ``model``; ``inputs`` is an expression over ``batch``; ``batches`` are the sizes to step at."""
 
     suite: str
     name: str
@@ -329,10 +329,11 @@ TIMM_RUN = 30
 """How many of the timm sample are stepped as well."""
 
 
-_TAILS = """
-ForMaskedLM ForSequenceClassification ForCausalLM ForPreTraining ForTokenClassification ForQuestionAnswering LMHeadModel
-ForConditionalGeneration ForImageClassification ForCTC ForAudioClassification ForSemanticSegmentation MTModel Model
-""".split()
+_TAILS = (
+    "ForMaskedLM", "ForSequenceClassification", "ForCausalLM", "ForPreTraining", "ForTokenClassification",
+    "ForQuestionAnswering", "LMHeadModel", "ForConditionalGeneration", "ForImageClassification", "ForCTC",
+    "ForAudioClassification", "ForSemanticSegmentation", "MTModel", "Model",
+)  # fmt: skip
 
 
 def _config(model: str) -> str:

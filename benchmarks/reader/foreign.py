@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.oracles import environment
+
 from oarlock_profiler.adapters.sources import open_sources
 from oarlock_profiler.core.interpreter.budget import Limits
 from oarlock_profiler.core.reader import read

@@ -104,8 +104,11 @@ def script_device(context: Context, tensor: Tensor) -> Device:
     return Device(framework, tensor.device)
 
 
-def _make_device(context: Context, kind: Value = "cuda", index: Value = None) -> Value:
-    found = parse(context, kind, index)
+def _make_device(
+    context: Context, kind: Value = "cuda", index: Value = None, *, type: Value = None, device: Value = None
+) -> Value:
+    named = type if type is not None else device
+    found = parse(context, kind if named is None else named, index)
     return found if found is not None else Device(context.engine.framework, "cuda", 0)
 
 

@@ -177,7 +177,7 @@ def cv2_resize(context: Context, src: Value, dsize: Value = None, *args: Value, 
 
 
 @entry("cv2.cvtColor")
-def cvt_color(context: Context, src: Value, code: Value = None, *args: Value) -> Value:
+def cvt_color(context: Context, src: Value, code: Value = None, *args: Value, **kwargs: Value) -> Value:
     """Grey conversions drop the last axis."""
     array = as_array(context, src)
     if isinstance(code, str) and code.endswith("2GRAY"):
