@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """``source`` defines ``model``; ``inputs`` is an expression over ``batch``; ``batches`` are the sizes to step at."""
+    """``source`` defines ``model``; ``inputs`` is an expression over ``batch``; ``batches`` are the sizes stepped."""
 
     suite: str
     name: str

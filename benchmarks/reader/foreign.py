@@ -1,6 +1,9 @@
-"""Other people's training entry points, from packages of PyPI: read as text, never executed, never kept in this repository.
+# ruff: noqa: E501 - a table of command lines
 
-They lie in the folder ``foreign`` of the oracle environment, one folder a package; ``python -m benchmarks.reader.foreign`` fetches them.
+"""Other people's training entry points, from packages of PyPI: read as text, never executed, never kept here.
+
+They lie in the folder ``foreign`` of the oracle environment, one folder a package; ``python -m
+benchmarks.reader.foreign`` fetches them.
 """
 
 from __future__ import annotations
@@ -113,7 +116,17 @@ def read_entry(package: str, entry: str, arguments: list[str]) -> Reading:
     own = package.partition("/")[0]
     libraries = [str(p) for p in folder().iterdir() if p.name not in (own, "accelerate")] + environment.library_paths()
     sources = open_sources(folder() / package, library_paths=libraries)
-    return read(Request(entry=entry, arguments=arguments), sources, time.monotonic, Limits(seconds=SECONDS))
+    launched = "distributed" in entry
+    request = Request(
+        entry=entry,
+        arguments=arguments,
+        environment={"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"} if launched else {},
+        world_size=2 if launched else 1,
+    )
+    return read(request, sources, time.monotonic, Limits(seconds=SECONDS))
+
+
+_MISSING = ("required", "not in the bundle", "FileNotFoundError", "is missing the files")
 
 
 def judge(reading: Reading) -> tuple[str, str]:
@@ -121,9 +134,8 @@ def judge(reading: Reading) -> tuple[str, str]:
     if reading.parameters_total and reading.trace.steps:
         return "numbers", f"{reading.parameters_total:,} parameters, batch {reading.batch_size}"
     if reading.stopped:
-        return (
-            "named" if "required" in reading.stopped or "not in the bundle" in reading.stopped else "failed"
-        ), reading.stopped[:120]
+        named = any(word in reading.stopped for word in _MISSING)
+        return ("named" if named else "failed"), reading.stopped[:120]
     for gap in reading.findings.gaps.values():
         if "not in the bundle" in gap.why or "No such file" in gap.why or "cannot be opened" in gap.why:
             return "named", f"{gap.what}: {gap.why}"[:120]

@@ -1,4 +1,4 @@
-"""Library models: what the framework makes of each (measured once, kept in ``measured.json``), beside what the reader makes of its source."""
+"""Library models: what the framework makes of each (kept in ``measured.json``), and what the reader makes of its source."""
 
 from __future__ import annotations
 

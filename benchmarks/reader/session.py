@@ -1,4 +1,4 @@
-"""Builds library models with the reader: one machine for many cases, so that a library's modules are interpreted once."""
+"""Builds library models with the reader: one machine for many cases, so that a library is interpreted once."""
 
 from __future__ import annotations
 

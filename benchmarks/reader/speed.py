@@ -1,4 +1,4 @@
-"""How long a reading takes: a plain script in this process, the whole command, and a transformer of a billion parameters."""
+"""How long a reading takes: a plain script in process, the whole command, a transformer of a billion parameters."""
 
 from __future__ import annotations
 
