@@ -1,7 +1,6 @@
 """Library models, read as text: parameters, shapes, bytes kept and FLOPs are what the frameworks themselves say."""
 
 import pytest
-
 from benchmarks.reader import models
 from benchmarks.reader.cases import Case
 from benchmarks.reader.cases import cases as all_cases

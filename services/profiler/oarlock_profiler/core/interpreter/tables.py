@@ -1,6 +1,7 @@
-"""Tables of numbers written out entry by entry, such as sinusoidal positions: ``[[pos / 10000 ** (2 * j / d) for j in …] for pos in …]``.
+"""Tables of numbers written out entry by entry, such as sinusoidal positions.
 
-Of a large one only the size matters to a reading. So after some rows the rest is filled with numbers that are not known.
+For example ``[[pos / 10000 ** (2 * j / d) for j in …] for pos in …]``. Of a large one only the size matters to a
+reading, so after some rows the rest is filled with numbers that are not known.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ _LARGEST = 1 << 24
 _MODULES = {"np", "numpy", "math", "random", "torch", "paddle"}
 _FUNCTIONS = {"float", "int", "abs", "round", "min", "max", "pow", "range", "sum"}
 _ARITHMETIC = (
-    ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.operator, ast.unaryop, ast.cmpop, ast.expr_context,
-    ast.comprehension, ast.ListComp,
+    ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.operator, ast.unaryop, ast.cmpop,
+    ast.expr_context, ast.comprehension, ast.ListComp,
 )  # fmt: skip
 
 
