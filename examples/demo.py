@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.rule import Rule
+from rich.text import Text
 
 from oarlock import AsyncClient, render
 from oarlock.bundle import load
@@ -35,10 +36,14 @@ TASKS = (
 REAL = "numpy_mlp.py"
 
 
+def _rule(title: str, note: str = "") -> Rule:
+    return Rule(Text.assemble((title, "bold"), "  ", note), align="left")
+
+
 async def one(client: AsyncClient, screen: Screen, title: str, name: str, **changes: object) -> TaskRecord:
     """Submit one task and show what happens to it."""
     screen.console.print()
-    screen.console.print(Rule(f"[bold]{title}[/bold]  {name}", align="left"))
+    screen.console.print(_rule(title, name))
     task_id = await client.submit(load(HERE / name, changes))
     async for event in client.events(task_id):
         screen.event(event.name, event.body)
@@ -84,7 +89,7 @@ async def show(up: Up, console: Console) -> list[str]:
     screen, wrong = Screen(console), []
     async with await AsyncClient.connect(up.connection) as client:
         await fleet_ready(client)
-        console.print(Rule("[bold]the fleet[/bold]  devices marked simulated do not exist", align="left"))
+        console.print(_rule("the fleet", "devices marked simulated do not exist"))
         console.print(render.fleet(await client.fleet()))
         for title, name, expected in TASKS:
             record = await one(client, screen, title, name)
@@ -108,7 +113,7 @@ async def show(up: Up, console: Console) -> list[str]:
             if errors[1] > max(errors[0], 0.05):
                 wrong.append(f"the second prediction is worse than the first: {errors}")
         console.print()
-        console.print(Rule("[bold]history[/bold]", align="left"))
+        console.print(_rule("history"))
         await asyncio.sleep(0.2)
         console.print(render.runs(await client.history()))
     return wrong
@@ -129,7 +134,7 @@ def main() -> int:
             up.stop()
     console.print()
     for line in wrong:
-        console.print(f"[red]not as it should be:[/red] {line}")
+        console.print(f"not as it should be: {line}", style="red")
     console.print(f"{'failed' if wrong else 'done'} after {time.monotonic() - began:.0f} s; nothing is left running")
     return 1 if wrong else 0
 

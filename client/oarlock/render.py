@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from oarlock.terminal import Terminal
 from oarlock_schemas import Advice, Candidate, DeviceReason, ModelNode, Portrait, RunRecord, TaskRecord
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -274,9 +275,8 @@ def _short(value: object, limit: int = 72) -> str:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console that keeps tables whole when the output is no terminal."""
-    made = Console(stderr=stderr, highlight=False, soft_wrap=False)
-    return made if made.is_terminal else Console(stderr=stderr, highlight=False, width=160)
+    """A console that keeps tables whole when the output is no terminal, and lets no control character through."""
+    return Terminal(stderr=stderr)
 
 
 def checks(found: Iterable[Any]) -> Table:

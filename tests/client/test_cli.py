@@ -16,12 +16,12 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 
 
-def oarlock(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("OARLOCK_")}
+def oarlock(*arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("OARLOCK_")} | variables
     environment |= {"OARLOCK_DATA_DIR": str(folder / "data"), "OARLOCK_NATS_URL": "nats://127.0.0.1:1"}
     command = [sys.executable, "-m", "oarlock", *arguments]
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=120, check=False, cwd=folder
+        command, env=environment, capture_output=True, text=True, errors="replace", timeout=120, check=False, cwd=folder
     )
 
 

@@ -7,6 +7,7 @@ import sys
 import typer
 
 from oarlock.cli import bus_verbs, calibration_verbs, operator_verbs, planning_verbs, reading_verbs, service_verbs
+from oarlock.terminal import forgive_encodings
 
 app = typer.Typer(
     name="oarlock",
@@ -21,6 +22,7 @@ for verbs in (reading_verbs, service_verbs, bus_verbs, calibration_verbs, operat
 
 def main() -> None:
     """Run the command; known errors become one clear message on standard error."""
+    forgive_encodings()
     try:
         app()
     except KeyboardInterrupt:
@@ -45,13 +47,13 @@ def _explain(error: Exception) -> int | None:
 
     screen = console(stderr=True)
     if isinstance(error, InvalidMessage):
-        screen.print("[red]the task cannot be taken as it is[/red]")
+        screen.print("the task cannot be taken as it is", style="red")
         screen.print(faults({"path": f.path, "message": f.message} for f in error.faults))
         return 2
     if isinstance(error, BundleError):
-        screen.print(f"[red]{error}[/red]", markup=True)
+        screen.print(str(error), style="red")
         return 2
     if isinstance(error, TaskNotFound | DeviceNotFound | UpError | OarlockError):
-        screen.print(str(error), style="red", markup=False)
+        screen.print(str(error), style="red")
         return 1
     return None

@@ -152,6 +152,7 @@ def logs(
     format: Annotated[Format, typer.Option("--format")] = Format.table,
 ) -> None:
     """The task's output."""
+    from oarlock.terminal import plain
 
     async def work(client: AsyncClient) -> None:
         await client.task(task)
@@ -159,7 +160,7 @@ def logs(
             if format is Format.json:
                 print_json_line(line)
             else:
-                print(line.line, flush=True)
+                print(plain(line.line), flush=True)
 
     with_client(work, data)
 
@@ -194,7 +195,7 @@ def why(task: TaskArgument, data: DataOption = None, format: FormatOption = Form
     screen = console()
     screen.print(tasks([found["task"]]))
     for step in found["task"].history:
-        screen.print(f"  {step.at}  {step.state:<10} {step.by}: {step.note or ''}", markup=False)
+        screen.print(f"  {step.at}  {step.state:<10} {step.by}: {step.note or ''}")
     if found["why"]:
         Screen(screen).event(found["task"].state, found["why"])
 

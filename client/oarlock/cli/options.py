@@ -49,14 +49,19 @@ def with_client(work: Callable[[AsyncClient], Awaitable[T]], data: Path | None =
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output. Models are written in JSON mode."""
-    json.dump(_plain(value), sys.stdout, ensure_ascii=False, indent=2)
-    sys.stdout.write("\n")
+    sys.stdout.write(_document(value, indent=2) + "\n")
 
 
 def print_json_line(value: Any) -> None:
     """One line of JSON, at once (for streams)."""
-    sys.stdout.write(json.dumps(_plain(value), ensure_ascii=False) + "\n")
+    sys.stdout.write(_document(value) + "\n")
     sys.stdout.flush()
+
+
+def _document(value: Any, indent: int | None = None) -> str:
+    from oarlock.terminal import plain_json, speaks_unicode
+
+    return plain_json(json.dumps(_plain(value), ensure_ascii=not speaks_unicode(), indent=indent))
 
 
 def _plain(value: Any) -> Any:

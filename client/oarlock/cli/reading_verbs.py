@@ -58,7 +58,7 @@ def explain(
 
         screen = console()
         for step in reading.path:
-            screen.print(step, markup=False, style="dim")
+            screen.print(step, style="dim")
         screen.print(portrait(reading.portrait, model_depth=6))
     fit = reading.portrait.fit
     raise typer.Exit(1 if fit is not None and fit.verdict == "oom" else 0)
@@ -99,5 +99,5 @@ def fit(
         if found.advice:
             screen.print(advice(found.advice))
         for gap in [] if fits else found.unknowns[:8]:
-            screen.print(f"unknown: {gap.what}: {gap.why}", markup=False)
+            screen.print(f"unknown: {gap.what}: {gap.why}")
     raise typer.Exit(0 if fits else 1)

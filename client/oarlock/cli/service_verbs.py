@@ -32,15 +32,15 @@ def up(
     screen = console()
     if fleet is not None and not fleet.is_file():
         raise typer.BadParameter(f"{fleet} does not exist", param_hint="--fleet")
-    whole = Up(data or data_folder(), nats_port, http_port, fleet, tell=lambda line: screen.print(line, markup=False))
+    whole = Up(data or data_folder(), nats_port, http_port, fleet, tell=screen.print)
     whole.start()
     try:
         connection = whole.connection
-        screen.print("[bold]Oarlock is up[/bold]; Ctrl-C stops it.")
-        screen.print(f"  web page   {connection.gateway_url}/?token={connection.gateway_token}", markup=False)
-        screen.print(f"  bus        {connection.url} (token in {whole.data / 'up.json'})", markup=False)
-        screen.print(f"  data       {whole.data}", markup=False)
-        screen.print("  try        oarlock submit examples/numpy_mlp.py --watch", markup=False)
+        screen.print("Oarlock is up; Ctrl-C stops it.", style="bold")
+        screen.print(f"  web page   {connection.gateway_url}/?token={connection.gateway_token}")
+        screen.print(f"  bus        {connection.url} (token in {whole.data / 'up.json'})")
+        screen.print(f"  data       {whole.data}")
+        screen.print("  try        oarlock submit examples/numpy_mlp.py --watch")
         asyncio.run(whole.watch())
     finally:
         whole.stop()

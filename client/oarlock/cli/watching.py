@@ -12,7 +12,9 @@ from rich.text import Text
 
 from oarlock import render
 from oarlock.cli.options import print_json_line
+from oarlock.terminal import plain
 from oarlock_schemas import (
+    InvalidMessage,
     Message,
     TaskFinished,
     TaskLaunched,
@@ -60,7 +62,7 @@ async def _output(client: AsyncClient, task_id: str, *, as_json: bool) -> None:
         if as_json:
             print_json_line({"event": "log", **line.model_dump(mode="json")})
         else:
-            sys.stdout.write(f"  │ {line.line}\n")
+            sys.stdout.write(f"  │ {plain(line.line)}\n")
             sys.stdout.flush()
 
 
@@ -91,8 +93,13 @@ class Screen:
         model = _MODELS.get(name)
         if model is None:
             self.say(name, "")
-        else:
-            self.show(read(model, body)[0])
+            return
+        try:
+            event = read(model, body)[0]
+        except InvalidMessage as error:
+            self.say(name, f"(somebody published what cannot be read: {error.faults[0]})")
+            return
+        self.show(event)
 
     @singledispatchmethod
     def show(self, event: Message) -> None:
