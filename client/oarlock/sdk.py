@@ -7,11 +7,13 @@ import uuid
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel
 
 from oarlock.bundle import Packed, load
 from oarlock.connection import Connection
-from oarlock_runtime import Bus, RemoteError
+from oarlock_runtime import Bus, BusMessage, InvalidPayload, RemoteError
 from oarlock_schemas import (
     FINAL,
     DeviceState,
@@ -26,6 +28,8 @@ from oarlock_schemas import (
     TaskSubmitted,
     read,
 )
+
+M = TypeVar("M", bound=BaseModel)
 
 CONNECT_SECONDS = 5.0
 """How long a client waits for a server before it says that there is none."""
@@ -170,8 +174,8 @@ class AsyncClient:
 
         async def pump() -> None:
             async for message in stream:
-                parts = message.subject.split(".")
-                queue.put_nowait(TaskEvent(parts[2], task_id, message.json()))
+                if (body := _object(message)) is not None:
+                    queue.put_nowait(TaskEvent(message.subject.split(".")[2], task_id, body))
 
         pumping = asyncio.create_task(pump())
         try:
@@ -204,8 +208,8 @@ class AsyncClient:
         try:
             async with asyncio.timeout(timeout_seconds):
                 async for message in stream:
-                    record, _ = read(RunRecord, message.data)
-                    return record
+                    if (record := _readable(RunRecord, message)) is not None:
+                        return record
         except TimeoutError:
             return None
         return None
@@ -221,7 +225,8 @@ class AsyncClient:
                 done, _ = await asyncio.wait({pending}, timeout=0.3)
                 if done:
                     message, pending = pending.result(), None
-                    yield read(LogLine, message.data)[0]
+                    if (line := _readable(LogLine, message)) is not None:
+                        yield line
                 elif caught_up.is_set() and (not follow or (await self.task(task_id)).final):
                     return
         finally:
@@ -290,7 +295,8 @@ class AsyncClient:
 
         async def collect() -> None:
             async for message in stream:
-                records.append(read(RunRecord, message.data)[0])
+                if (record := _readable(RunRecord, message)) is not None:
+                    records.append(record)
 
         collecting = asyncio.create_task(collect())
         waiting = asyncio.create_task(caught_up.wait())
@@ -304,6 +310,27 @@ async def _ended(*tasks: asyncio.Future[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _readable(model: type[M], message: BusMessage) -> M | None:
+    """The message as ``model``; None where it is none.
+
+    Whoever may publish on a subject may leave anything there. The service that consumes it buries what it cannot read
+    and announces it (``oarlock dead list``); a reader passes over it, or one message would hide all after it.
+    """
+    try:
+        return read(model, message.data)[0]
+    except InvalidMessage:
+        return None
+
+
+def _object(message: BusMessage) -> dict[str, Any] | None:
+    """The message as a JSON object; None where it is none (see :func:`_readable`)."""
+    try:
+        body = message.json()
+    except InvalidPayload:
+        return None
+    return body if isinstance(body, dict) else None
 
 
 def _first_seen(entry: Any) -> str:

@@ -111,3 +111,21 @@ async def test_the_openapi_document_resolves_and_names_the_body(gateway: Gateway
 
     for reference in references(document):
         assert reference.removeprefix("#/components/schemas/") in document["components"]["schemas"], reference
+
+
+async def test_one_unreadable_message_ends_no_stream(gateway: Gateway, bus: Bus) -> None:
+    task_id = (await gateway.client.post("/api/tasks", json={"source": {"inline": "print(1)"}})).json()["task_id"]
+    async with gateway.client.stream("GET", "/api/events") as everything:
+        lines = everything.aiter_lines()
+        assert (await anext(lines)).startswith(": open")
+        for rubbish in (b"", b"{", b"[]", b"\xff"):
+            await bus.publish(bus.subjects.submitted(None), rubbish)
+            await bus.publish(bus.subjects.finished(task_id), rubbish)
+        await bus.publish(bus.subjects.cancel(task_id), {"task_id": task_id, "by": "x"})
+        async with asyncio.timeout(10):
+            async for line in lines:
+                if line.startswith("data:"):
+                    break
+        assert json.loads(line.removeprefix("data:"))["event"] == "cancel"
+    shown = (await gateway.client.get(f"/api/tasks/{task_id}")).json()
+    assert [event["event"] for event in shown["events"]] == ["submitted", "cancel"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
-from oarlock_runtime import Bus, RemoteError
-from oarlock_schemas import LogLine, SubmitReply, TaskCancel, TaskRecord, read
+from oarlock_runtime import Bus, BusMessage, InvalidPayload, RemoteError
+from oarlock_schemas import InvalidMessage, LogLine, SubmitReply, TaskCancel, TaskRecord, read
 
 SUBMIT_SECONDS = 10.0
 _HISTORY_SECONDS = 5.0
@@ -48,7 +49,8 @@ class BusDesk:
         async def collect() -> None:
             stream = self._bus.watch(self._subjects(task_id), start="all", caught_up=caught_up)
             async for message in stream:
-                found.append(_event(message.subject, message.json()))
+                if (event := _event(message)) is not None:
+                    found.append(event)
 
         collecting = asyncio.create_task(collect())
         waiting = asyncio.create_task(caught_up.wait())
@@ -71,12 +73,14 @@ class BusDesk:
         else:
             stream = self._bus.watch(self._subjects(task_id), start="all")
         async for message in stream:
-            yield _event(message.subject, message.json())
+            if (event := _event(message)) is not None:
+                yield event
 
     async def logs(self, task_id: str) -> AsyncIterator[dict[str, Any]]:
         """Follow the task's output."""
         async for message in self._bus.watch(self._bus.subjects.logs(task_id), start="all"):
-            yield read(LogLine, message.data)[0].model_dump(mode="json")
+            with suppress(InvalidMessage):
+                yield read(LogLine, message.data)[0].model_dump(mode="json")
 
     def _subjects(self, task_id: str) -> list[str]:
         of = self._bus.subjects
@@ -84,6 +88,12 @@ class BusDesk:
         return [*(subject(task_id) for subject in named), of.placed(task_id=task_id)]
 
 
-def _event(subject: str, body: Any) -> dict[str, Any]:
-    name = subject.split(".")[2]
-    return {"event": name, **body} if isinstance(body, dict) else {"event": name, "body": body}
+def _event(message: BusMessage) -> dict[str, Any] | None:
+    """The event; None for what is no JSON object. Whoever may publish there may leave anything, and its consumer
+    buries it; an observer passes over it, or one message would end every stream of events.
+    """
+    try:
+        body = message.json()
+    except InvalidPayload:
+        return None
+    return {"event": message.subject.split(".")[2], **body} if isinstance(body, dict) else None
