@@ -102,3 +102,10 @@ def test_promotion(operands: list[tuple[str, bool]], expected: str) -> None:
 )
 def test_type_names(text: str, expected: str | None) -> None:
     assert dtypes.canonical(text) == expected
+
+
+@pytest.mark.parametrize("shape", [(2**63,), (2**32, 2**31), (10**400, 3)])
+def test_more_elements_than_a_framework_counts_cannot_exist(shape: tuple[int, ...]) -> None:
+    with pytest.raises(shapes.ShapeError):
+        shapes.numel(shape)
+    assert shapes.numel((2**62, 1)) == 2**62

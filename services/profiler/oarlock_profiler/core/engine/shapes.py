@@ -12,9 +12,20 @@ class ShapeError(ValueError):
     """The shapes do not fit the operator; the message says which and why."""
 
 
+MAX_COUNT = 2**63 - 1
+"""Frameworks count elements and bytes in signed 64-bit integers, and refuse what does not fit into them."""
+
+
 def numel(shape: Iterable[int]) -> int:
-    """Number of elements."""
-    return math.prod(shape)
+    """Number of elements.
+
+    Raises:
+        ShapeError: more than a framework can count.
+    """
+    count = math.prod(shape)
+    if abs(count) > MAX_COUNT:
+        raise ShapeError("a tensor of 2^63 elements or more cannot exist")
+    return count
 
 
 def broadcast(*shapes: Sequence[int]) -> Shape:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from oarlock_profiler.core.engine.shapes import MAX_COUNT, ShapeError
 from oarlock_profiler.core.findings import Where
 
 StorageKind = Literal[
@@ -103,7 +104,12 @@ class Trace:
         """Write an allocation of ``nbytes`` and return its storage.
 
         Dropping the last reference writes the free.
+
+        Raises:
+            ShapeError: less than nothing, or more than frameworks can count.
         """
+        if not 0 <= nbytes <= MAX_COUNT:
+            raise ShapeError(f"a tensor of {'negative size' if nbytes < 0 else '2^63 bytes or more'} cannot exist")
         self._next += 1
         self.add(Alloc(self._next, nbytes, kind, device, self.phase, op, where))
         return Storage(self, self._next, nbytes, kind, device)
