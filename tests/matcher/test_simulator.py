@@ -9,8 +9,9 @@ import pytest
 
 from oarlock_matcher.core.policy_settings import DEFAULT_POLICY
 from oarlock_matcher.simulator import run
+from oarlock_matcher.simulator.arrivals import arrivals_run
 from oarlock_matcher.simulator.cli import seeds_of
-from oarlock_matcher.simulator.experiments import arrivals_run, fill_run
+from oarlock_matcher.simulator.experiments import QUIET, fill_run
 from oarlock_matcher.simulator.files import BadFile, read_jobs, read_nodes
 from oarlock_matcher.simulator.policies import POLICY_NAMES
 from oarlock_matcher.simulator.workload import asked_milli, capacity_milli, fill_up
@@ -75,7 +76,7 @@ def test_every_policy_fills_the_fleet_the_same_way_twice(policy: str, openb: tup
 
 
 def test_arrivals_wait_run_and_end(own: tuple[Path, Path]) -> None:
-    result = arrivals_run(read_nodes(own[0]), read_jobs(own[1]), DEFAULT_POLICY, 1)
+    result = arrivals_run(read_nodes(own[0]), read_jobs(own[1]), DEFAULT_POLICY, 1, QUIET)
     # `three` needs both A100s, one of which `two` has until 50; `four` needs the 3090 that `one` has until 100.
     assert result.waits_seconds == (0.0, 0.0, 40.0, 80.0)
     assert (result.placed, result.rejected, result.never_placed) == (4, 0, 0)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from oarlock_matcher.core.policy_settings import DEFAULT_POLICY
-from oarlock_matcher.simulator.experiments import ArrivalsResult, FillResult, simulate
+from oarlock_matcher.simulator.arrivals import ArrivalsResult
+from oarlock_matcher.simulator.experiments import FillResult, simulate
 from oarlock_matcher.simulator.files import BadFile, read_jobs, read_nodes
 from oarlock_matcher.simulator.policies import POLICY_NAMES
 

@@ -1,20 +1,19 @@
-"""Drives the core through a workload and measures: the published fill-up, and arrivals with durations."""
+"""The experiments side by side: the published fill-up, and arrivals with durations."""
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from oarlock_matcher.core.devices import WHOLE_MILLI, Node
-from oarlock_matcher.core.effects import Effect, Rejected, Reserve
-from oarlock_matcher.core.events import NodeSeen, TaskArrived, TaskFinished, Tick
+from oarlock_matcher.core.effects import Reserve
+from oarlock_matcher.core.events import TaskArrived
 from oarlock_matcher.core.machine import decide
-from oarlock_matcher.core.policy_settings import DEFAULT_POLICY, PolicySettings
-from oarlock_matcher.core.state import MatcherState
+from oarlock_matcher.core.policy_settings import PolicySettings
+from oarlock_matcher.simulator.arrivals import ArrivalsResult, arrivals_run
 from oarlock_matcher.simulator.files import Job
-from oarlock_matcher.simulator.policies import POLICY_NAMES, make_policy
-from oarlock_matcher.simulator.workload import asked_milli, capacity_milli, fill_up, node_order
+from oarlock_matcher.simulator.policies import POLICY_NAMES, start
+from oarlock_matcher.simulator.workload import asked_milli, capacity_milli, fill_up
 
 QUIET = PolicySettings(explain_limit=0, sharers_per_device=WHOLE_MILLI, reject_impossible=False)
 """Settings of a simulation: nobody reads its explanations, and sharing is limited by compute alone as in the traces."""
@@ -28,31 +27,6 @@ class FillResult:
     allocation_percent: dict[int, float]
     arrived: int
     placed: int
-
-
-@dataclass(frozen=True, slots=True)
-class ArrivalsResult:
-    """One run with arrivals and durations. Waits are of tasks that were placed, in arrival order."""
-
-    utilisation_percent: float
-    waits_seconds: tuple[float, ...]
-    makespan_seconds: float
-    placed: int
-    rejected: int
-    never_placed: int
-
-
-def start(
-    nodes: Sequence[Node], jobs: Sequence[Job], policy: str, seed: int, settings: PolicySettings, publish: bool
-) -> MatcherState:
-    """A state whose fleet is `nodes` in the seed's order, and whose policy is `policy`."""
-    state = MatcherState(settings=replace(settings, policy=policy if policy != "random" else DEFAULT_POLICY))
-    for node in node_order(nodes, seed):
-        state, _ = decide(state, NodeSeen(node), 0.0)
-    made = make_policy(policy, state.settings, state.fleet, jobs, seed, publish)
-    # `random` is unknown to the core's registry: it answers under the name that the settings ask for.
-    state.policies[state.settings.policy] = made
-    return state
 
 
 def fill_run(
@@ -93,68 +67,6 @@ def _without_gaps(sums: dict[int, list[float]]) -> dict[int, float]:
         else:
             filled[key] = last
     return filled
-
-
-def arrivals_run(
-    nodes: Sequence[Node], jobs: Sequence[Job], policy: str, seed: int, settings: PolicySettings = QUIET
-) -> ArrivalsResult:
-    """Tasks arrive when the file says and run as long as it says; those that find no room wait in the core's queue."""
-    state = start(nodes, jobs, policy, seed, settings, publish=False)
-    capacity = capacity_milli(nodes)
-    events: list[tuple[float, int, str, int]] = []
-    ordered = sorted(range(len(jobs)), key=lambda i: (jobs[i].arrival_seconds or 0.0, i))
-    for i in ordered:
-        events.append((jobs[i].arrival_seconds or 0.0, 0, "arrive", i))
-    heapq.heapify(events)
-    job_of: dict[str, int] = {}
-    waits: dict[int, float] = {}
-    rejected = 0
-    busy = busy_seconds = 0.0
-    now = began = events[0][0] if events else 0.0
-    last_tick = now
-    milli_of: dict[str, int] = {}
-
-    def apply(effects: Sequence[Effect]) -> int:
-        nonlocal busy
-        turned_away = 0
-        for effect in effects:
-            if isinstance(effect, Reserve):
-                i = job_of[effect.task_id]
-                milli_of[effect.task_id] = sum(share.milli for share in effect.shares)
-                busy += milli_of[effect.task_id]
-                waits[i] = effect.placed.waited_seconds
-                ends = now + (jobs[i].duration_seconds or 0.0)
-                heapq.heappush(events, (ends, 1, "finish", i))
-            elif isinstance(effect, Rejected):
-                turned_away += 1
-        return turned_away
-
-    while events:
-        when, _, what, i = heapq.heappop(events)
-        busy_seconds += busy * (when - now)
-        now = when
-        task_id = str(i)
-        if what == "arrive":
-            job_of[task_id] = i
-            demand = replace(jobs[i].demand, task_id=task_id, expected_seconds=jobs[i].duration_seconds)
-            state, effects = decide(state, TaskArrived(demand), now)
-        else:
-            busy -= milli_of.pop(task_id)
-            state, effects = decide(state, TaskFinished(task_id, 1, "succeeded"), now)
-        rejected += apply(effects)
-        if now - last_tick >= state.settings.hold_after_seconds:
-            last_tick = now
-            state, effects = decide(state, Tick(), now)
-            rejected += apply(effects)
-    span = now - began
-    return ArrivalsResult(
-        utilisation_percent=100.0 * busy_seconds / (capacity * span) if span and capacity else 0.0,
-        waits_seconds=tuple(waits[i] for i in ordered if i in waits),
-        makespan_seconds=span,
-        placed=len(waits),
-        rejected=rejected,
-        never_placed=len(state.queue),
-    )
 
 
 def simulate(

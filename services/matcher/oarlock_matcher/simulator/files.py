@@ -26,11 +26,22 @@ OPENB_POD_COLUMNS = {"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"}
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A task of a workload. `arrival_seconds` and `duration_seconds` are `None` where the file gives none."""
+    """A task of a workload. `arrival_seconds` and `duration_seconds` are `None` where the file gives none.
+
+    `steps`: where given, a run on a kind whose step time the demand knows lasts this many steps instead.
+    """
 
     demand: Demand
     arrival_seconds: float | None = None
     duration_seconds: float | None = None
+    steps: float | None = None
+
+    def seconds_on(self, kind: str | None) -> float:
+        """How long the run lasts on devices of this kind; 0 when nothing is known."""
+        step = None if kind is None else self.demand.step_seconds.get(kind)
+        if self.steps is not None and step is not None:
+            return self.steps * step
+        return self.duration_seconds or 0.0
 
 
 class BadFile(Exception):
