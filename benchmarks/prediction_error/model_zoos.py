@@ -43,7 +43,8 @@ optimizer = {optimizer}
 for step in range(100):
     optimizer.zero_grad()
     ids = torch.randint(0, {vocabulary}, ({batch}, {length}), device=device)
-    {forward}
+    outputs = model({inputs})
+    loss = outputs.loss
     loss.backward()
     optimizer.step()
 """
@@ -67,7 +68,7 @@ def images(model: str, batch: int, size: int | str, optimizer: str, *, imports: 
     )
 
 
-_CAUSAL = "loss = model(input_ids=ids, attention_mask=torch.ones_like(ids), labels=ids).loss"
+_CAUSAL = "input_ids=ids, attention_mask=torch.ones_like(ids), labels=ids"
 
 # Published configurations: the arguments that differ from the config class's defaults.
 _LANGUAGE_MODELS: dict[str, tuple[str, str, str, int]] = {
@@ -114,7 +115,7 @@ def language(name: str, batch: int, length: int, optimizer: str) -> str:
         batch=batch,
         length=length,
         optimizer=_OPTIMIZERS[optimizer],
-        forward=_CAUSAL,
+        inputs=_CAUSAL,
     )
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from benchmarks.prediction_error.cases import MIB
 from benchmarks.prediction_error.predict import Prediction
 
+LEAST_ROWS = 4
+"""So many other rows are asked for before a campaign's context is found from them; else the product's table gives it."""
 LEAST_ALIKE = 8
 """So many rows of the same kind of net are asked for before its context is told apart from the campaign's."""
 
@@ -58,7 +60,7 @@ def with_campaign_context(predictions: Sequence[Prediction]) -> list[Scored]:
         alike = [p for p in others if p.batch_norm == of.batch_norm]
         chosen = alike if len(alike) >= LEAST_ALIKE else others
         left = [p.case.measured_bytes - p.reserved_bytes for p in chosen]
-        return statistics.median(left) if left else of.context_bytes
+        return statistics.median(left) if len(left) >= LEAST_ROWS else of.context_bytes
 
     scored = []
     for prediction in predictions:
