@@ -113,7 +113,7 @@ TORCH_BACKWARD_TEMPORARIES = {
     "sin": 1, "cos": 2, "tan": 2, "erf": 4, "reciprocal": 2, "atan": 2, "sinh": 1, "cosh": 1, "asin": 3, "acos": 3,
     "erfinv": 3,
 }  # fmt: skip
-FROM_RESULT = frozenset({"leaky_relu", "relu6", "hardtanh", "elu", "celu", "rrelu", "threshold"})
+FROM_RESULT = frozenset({"leaky_relu", "elu", "celu"})
 
 
 def _saved(rule: str, input: Tensor) -> list[Any]:
