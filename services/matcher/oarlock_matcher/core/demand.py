@@ -23,7 +23,8 @@ class Demand:
     `device_bytes`: predicted peak on each device as the vendor's tool shows it; `None` when it could not be predicted.
     `reserve_bytes`: what holds with the estimator's chosen probability (99 %); this is what gets leased.
     `compute_milli`: thousandths of one device's compute; below 1000 the device may be shared.
-    `bandwidth_milli`: predicted share of its memory bandwidth, for the interference of sharers; `None` if unknown.
+    `busy_milli`: predicted share of the time in which the device computes for it when it is alone (utilisation, as the
+    vendor's tool shows it), for the interference of sharers; `None` if unknown.
     `step_seconds`: predicted step time by device kind, on one device. `speedup_by_count`: speed on n devices ÷ on one.
     `memory_threshold`: the predicted peak may take this share of a device's free memory.
     `timeout_seconds`: longest wait in the queue; 0 means now or never, `None` means no limit.
@@ -39,7 +40,7 @@ class Demand:
     device_bytes: int | None = None
     reserve_bytes: int | None = None
     compute_milli: int = WHOLE_MILLI
-    bandwidth_milli: int | None = None
+    busy_milli: int | None = None
     exclusive: bool = False
     cpu_milli: int = 0
     memory_bytes: int = 0

@@ -80,7 +80,7 @@ class Node:
 class Share:
     """What one placement holds on one device; `exclusive` forbids any other holder.
 
-    `bandwidth_milli`: predicted share of the device's memory bandwidth, `None` when unknown.
+    `busy_milli`: predicted share of the time in which the device computes for it alone, `None` when unknown.
     """
 
     device_uid: str
@@ -88,7 +88,7 @@ class Share:
     bytes: int
     milli: int
     exclusive: bool
-    bandwidth_milli: int | None = None
+    busy_milli: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,11 @@ def would_free(
     """What would let the task start, most likely first, at most a handful of sentences."""
     told: list[str] = []
     codes = {reason.code for reason in reasons}
-    busy = [r for r in reasons if r.code in ("busy", "compute_share", "memory_in_use", "sharers", "gang_size")]
+    busy = [
+        r
+        for r in reasons
+        if r.code in ("busy", "compute_share", "memory_in_use", "sharers", "interference", "gang_size")
+    ]
     ends: list[tuple[float, str, str]] = []
     unknown: list[tuple[str, str]] = []
     for reason in busy:

@@ -73,7 +73,7 @@ class FleetTable:
         for name in ("_row_node", "_row_model"):
             grown(name, (rows,), np.intp)
         wide = (rows, self.slots)
-        for name in ("_milli_free", "_bytes_free", "_bytes_usable", "_sharers", "_link", "_bandwidth"):
+        for name in ("_milli_free", "_bytes_free", "_bytes_usable", "_sharers", "_link", "_busy"):
             grown(name, wide, np.int64)
         for name in ("_available", "_present", "_idle"):
             grown(name, wide, np.bool_)
@@ -106,7 +106,7 @@ class FleetTable:
         self._bytes_usable: NDArray[np.int64]
         self._sharers: NDArray[np.int64]
         self._link: NDArray[np.int64]
-        self._bandwidth: NDArray[np.int64]
+        self._busy: NDArray[np.int64]
         self._available: NDArray[np.bool_]
         self._present: NDArray[np.bool_]
         self._idle: NDArray[np.bool_]
@@ -117,7 +117,7 @@ class FleetTable:
         self.bytes_usable = self._bytes_usable[:size]
         self.sharers = self._sharers[:size]
         self.link = self._link[:size]
-        self.bandwidth = self._bandwidth[:size]
+        self.busy = self._busy[:size]
         self.available = self._available[:size]
         self.present = self._present[:size]
         self.idle = self._idle[:size]
@@ -287,19 +287,19 @@ class FleetTable:
         usable = device.model.memory_bytes if device.usable_bytes is None else device.usable_bytes
         held = self.holders.get(uid)
         used_bytes = device.foreign_bytes
-        used_milli = used_bandwidth = 0
+        used_milli = used_busy = 0
         locked = False
         if held:
             for share in held.values():
                 used_bytes += share.bytes
                 used_milli += share.milli
-                used_bandwidth += share.bandwidth_milli or 0
+                used_busy += share.busy_milli or 0
                 locked = locked or share.exclusive
         up = device.health is Health.OK and not device.cordoned
         open_ = up and not locked
         self._available[row, slot] = up
         self._present[row, slot] = device.health is not Health.LOST
-        self._bandwidth[row, slot] = used_bandwidth
+        self._busy[row, slot] = used_busy
         self._sharers[row, slot] = len(held) if held else 0
         self._bytes_usable[row, slot] = usable
         self._milli_free[row, slot] = max(0, WHOLE_MILLI - used_milli) if open_ else 0

@@ -115,7 +115,7 @@ def leases_of(state: MatcherState, chosen: Chosen) -> tuple[tuple[Share, ...], t
             uid = fleet.uids[row][slot] or ""
             known = shape.device_bytes is not None or shape.reserve_bytes is not None
             leased = shape.lease_bytes if known else (int(fleet.bytes_free[row, slot]) if shape.whole else 0)
-            shares.append(Share(uid, node, leased, shape.milli, shape.exclusive, shape.bandwidth_milli))
+            shares.append(Share(uid, node, leased, shape.milli, shape.exclusive, shape.busy_milli))
         # The last node of a gang takes what rounding left over, so that the parts add up to what was asked for.
         part = min(left_count, max(1, len(slots)))
         cpu = left_cpu * part // left_count

@@ -55,7 +55,8 @@ class PolicySettings:
     `fair_share_seconds`: a task is placed in the queue as if it had arrived this much later for each device that its
     owner already holds or waits for.
     `auto_efficiency`: `num_gpus: auto` takes more devices only where each still gives this share of its speed.
-    `sharers_per_device`: most tasks on one shared device.
+    `sharers_per_device`: most tasks on one shared device. `least_shared_speed`: a device takes no further sharer that
+    would slow its sharers below this share of their speed alone, as far as predicted.
     `explain_limit`: candidates and rejections kept in detail with a decision.
     """
 
@@ -69,6 +70,7 @@ class PolicySettings:
     fair_share_seconds: float = 0.0
     auto_efficiency: float = 0.7
     sharers_per_device: int = 4
+    least_shared_speed: float = 0.75
     preemption: bool = False
     preemption_priority_gap: int = 1
     preemption_grace_seconds: float = 60.0

@@ -23,7 +23,7 @@ class Shape:
     number: int
     count: int
     milli: int
-    bandwidth_milli: int | None
+    busy_milli: int | None
     whole: bool
     exclusive: bool
     device_bytes: int | None
@@ -66,7 +66,7 @@ class ShapeTable:
         key = (
             count,
             demand.compute_milli,
-            demand.bandwidth_milli,
+            demand.busy_milli,
             demand.exclusive,
             device_bytes,
             reserve,
@@ -93,7 +93,7 @@ class ShapeTable:
             number=self._next,
             count=count,
             milli=WHOLE_MILLI if whole else demand.compute_milli,
-            bandwidth_milli=demand.bandwidth_milli,
+            busy_milli=demand.busy_milli,
             whole=whole,
             exclusive=demand.exclusive or whole,
             device_bytes=device_bytes,

@@ -17,6 +17,7 @@ from oarlock_matcher.core.filters.capacity import (
     ComputeShareFilter,
     DeviceSizeFilter,
     ExclusiveFilter,
+    InterferenceFilter,
     MemoryFilter,
     NodeMemoryFilter,
     NodeSizeFilter,
@@ -44,6 +45,7 @@ DYNAMIC_FILTERS: tuple[Filter, ...] = (
     MemoryFilter(),
     ComputeShareFilter(),
     SharersFilter(),
+    InterferenceFilter(),
     ProcessorFilter(),
     NodeMemoryFilter(),
 )

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from oarlock_matcher.core.filters.base import Mask, gib
 from oarlock_matcher.core.fleet import FleetTable, Rows
+from oarlock_matcher.core.interference import speed_together
 from oarlock_matcher.core.policy_settings import PolicySettings
 from oarlock_matcher.core.shapes import Shape
 
@@ -136,6 +137,26 @@ class SharersFilter:
 
     def sentence(self, fleet: FleetTable, shape: Shape, row: int, slot: int) -> str:
         return f"already shared by {int(fleet.sharers[row, slot])} tasks, the most allowed"
+
+
+class InterferenceFilter:
+    """Sharers must not slow each other too much. Those of unknown utilisation count as idle."""
+
+    code = "interference"
+    static = False
+
+    def concerns(self, shape: Shape) -> bool:
+        return shape.count > 0 and not shape.whole and bool(shape.busy_milli)
+
+    def admits(self, fleet: FleetTable, shape: Shape, rows: Rows, settings: PolicySettings) -> Mask:
+        alone = fleet.sharers[rows] == 0
+        together = fleet.busy[rows] + (shape.busy_milli or 0)
+        mask: Mask = alone | (speed_together(together) >= settings.least_shared_speed)
+        return mask
+
+    def sentence(self, fleet: FleetTable, shape: Shape, row: int, slot: int) -> str:
+        speed = float(speed_together(fleet.busy[row, slot] + (shape.busy_milli or 0)))
+        return f"sharing would slow every task there to {speed:.0%} of its speed, {_holders(fleet, row, slot)}"
 
 
 class ProcessorFilter:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from oarlock_matcher.core import costs
 from oarlock_matcher.core.filters.base import Mask
 from oarlock_matcher.core.fleet import FleetTable, Rows
+from oarlock_matcher.core.interference import speed_together
 from oarlock_matcher.core.policies.base import INFEASIBLE, BasePolicy, PlacementPolicy, Scores, Slots
 from oarlock_matcher.core.policies.fragmentation import FragmentationAwarePolicy
 from oarlock_matcher.core.policy_settings import PolicySettings, Weights
@@ -58,7 +59,7 @@ class RuleBasedPolicy(BasePolicy):
         total = self._weights.fragmentation * squash(packing)
         by_model, _ = self._terms_of_models(fleet, shape)
         total += by_model[fleet.row_model[rows]]
-        if self._weights.interference and shape.bandwidth_milli is not None and not shape.whole:
+        if self._weights.interference and shape.busy_milli is not None and not shape.whole:
             total += self._weights.interference * self._calm(fleet, shape, rows, slots)
         return total, slots
 
@@ -79,7 +80,7 @@ class RuleBasedPolicy(BasePolicy):
         weights = self._weights
         parts = {name: getattr(weights, name) * values[model] for name, values in terms.items()}
         parts["fragmentation"] = weights.fragmentation * float(squash(packing)[0])
-        if shape.bandwidth_milli is not None and not shape.whole:
+        if shape.busy_milli is not None and not shape.whole:
             parts["interference"] = weights.interference * float(self._calm(fleet, shape, rows, slots)[0])
         if weights.balance and fleet.several_sites():
             parts["balance"] = weights.balance * site_idle_share(fleet)[fleet.site_of(row)]
@@ -116,10 +117,8 @@ class RuleBasedPolicy(BasePolicy):
 
     @staticmethod
     def _calm(fleet: FleetTable, shape: Shape, rows: Rows, slots: Slots) -> NDArray[np.float64]:
-        """1 where sharers together stay within the device's memory bandwidth, falling as they exceed it."""
-        used = fleet.bandwidth[rows, slots] + (shape.bandwidth_milli or 0)
-        calm: NDArray[np.float64] = np.clip(2.0 - used / 1000.0, 0.0, 1.0)
-        return calm
+        """Predicted speed of the sharers of the chosen devices, relative to running alone."""
+        return speed_together(fleet.busy[rows, slots] + (shape.busy_milli or 0))
 
 
 def squash(packing: Scores) -> Scores:
