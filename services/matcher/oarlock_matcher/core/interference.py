@@ -3,7 +3,7 @@
 speed = 1 − 0.47 · max(0, Σ busy − 1): as long as the sharers together leave the device idle at times they hardly notice
 each other; what they want beyond the whole device slows all of them. Speeds are relative to running alone. The one
 constant was fitted by least absolute error to 605 measured pairs (the co-location table published with Lucid, Hu et
-al., ASPLOS'23, RTX 3090); with the models of a pair left out of the fit it lies in 0.455..0.48 and the mean error is
+al., ASPLOS'23); with the models of a pair left out of the fit it lies in 0.455..0.48 and the mean error is
 0.066 (see `benchmarks/placement/sharing.py`). Utilisation of the memory interface did not improve it.
 """
 
