@@ -27,6 +27,7 @@ from oarlock_schemas.events import (
     TaskRejected,
 )
 from oarlock_schemas.fleet import DeviceSample, DeviceState, Lease, LeaseBook, NodeMetrics, ProcessSample
+from oarlock_schemas.notebook import is_notebook, notebook_script
 from oarlock_schemas.portrait import (
     Advice,
     Batch,
@@ -115,7 +116,9 @@ __all__ = [
     "Token",
     "UnknownFact",
     "after_run",
+    "is_notebook",
     "json_path",
+    "notebook_script",
     "read",
     "read_yaml",
 ]

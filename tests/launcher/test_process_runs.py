@@ -233,10 +233,13 @@ async def test_a_run_that_lost_its_device_ends_before_the_next_begins(
 
 
 async def test_code_from_everywhere(matcher: Matcher, launcher: LauncherProcess, bus: Bus, tmp_path: Path) -> None:
+    cells = [{"cell_type": "code", "source": ["!exit 1\n", "print('from the notebook')"], "execution_count": None}]
+    notebook = {"cells": cells, "nbformat": 4}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("train.py", "from pkg.inner import name\nprint(name)")
         archive.writestr("pkg/inner.py", "name = 'from the bundle'")
+        archive.writestr("nb.ipynb", json.dumps(notebook))
     key = await bus.bundles.put(buffer.getvalue())
     folder = tmp_path / "project"
     folder.mkdir()
@@ -250,7 +253,10 @@ async def test_code_from_everywhere(matcher: Matcher, launcher: LauncherProcess,
     await matcher.place("s6", Source(bundle=key, entry="other.py"))
     await matcher.place("s7", Source(bundle="sha256-" + "0" * 64))
     await matcher.place("s8", None)
-    tails = {name: (await matcher.finished(name)) for name in ("s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8")}
+    await matcher.place("s9", Source(bundle=key, entry="nb.ipynb"))
+    await matcher.place("s10", Source(inline=json.dumps(notebook), entry="nb.ipynb"))
+    tails = {name: (await matcher.finished(name)) for name in (f"s{number}" for number in range(1, 11))}
+    assert tails["s9"].log_tail == tails["s10"].log_tail == ["from the notebook"]
     assert tails["s1"].log_tail == ["from the bundle"]
     assert tails["s2"].log_tail == tails["s3"].log_tail == ["from the folder"]
     assert tails["s4"].log_tail == ["from the folder"], tails["s4"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from oarlock_accelerators import Device
-from oarlock_launcher.adapters.code.sources import entry_of
+from oarlock_launcher.adapters.code.sources import entry_of, started_name
 from oarlock_launcher.adapters.devices import container_access, framework_environment
 from oarlock_launcher.core import container as box
 from oarlock_launcher.core.command import NothingToRun, Program, command_line
@@ -86,7 +86,8 @@ def plan_container(
     framework = framework_of(placed)
     try:
         image = _image(run, placed, first, policy, only_shown=folders is None)
-        entry = placed.task.source.entry if folders is None else entry_of(placed.task.source, folders.code)
+        named = started_name(placed.task.source.entry)
+        entry = named if folders is None else entry_of(placed.task.source, folders.code)
         entry = None if placed.task.source.empty else entry
         visibility = {**access.environment, **framework_environment(first.vendor, framework, len(devices))}
         command = command_line(program(placed, entry, visibility, WORKSPACE), "python", torchrun=("torchrun",))

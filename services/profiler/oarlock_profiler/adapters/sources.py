@@ -7,11 +7,12 @@ followed, and archives are read in memory, never unpacked. Sources of libraries 
 from __future__ import annotations
 
 import io
-import json
 import tarfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
+
+from oarlock_schemas import is_notebook, notebook_script
 
 MAX_FILE_BYTES = 4_000_000
 """Largest file that is read; larger ones are data, which the reader does not need."""
@@ -68,7 +69,8 @@ class TextSources:
     def read(self, path: str) -> bytes | None:
         """See ``core.reading.Sources``."""
         clean = _clean(path)
-        return None if clean is None else self._files.get(clean)
+        data = None if clean is None else self._files.get(clean)
+        return notebook_script(data) if data is not None and is_notebook(path) else data
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file or folder."""
@@ -121,9 +123,7 @@ class FolderSources:
         """See ``core.reading.Sources``."""
         inside = self._inside(path)
         data = None if inside is None else _read_file(inside)
-        if data is not None and path.endswith(".ipynb"):
-            return notebook_script(data)
-        return data
+        return notebook_script(data) if data is not None and is_notebook(path) else data
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file or folder."""
@@ -230,22 +230,6 @@ def _counted(total: int, content: bytes) -> int:
     if total > MAX_UNPACKED_BYTES:
         raise SourcesError(f"the bundle unpacks to more than {MAX_UNPACKED_BYTES} bytes")
     return total
-
-
-def notebook_script(data: bytes) -> bytes:
-    """A notebook's code cells as one script; lines that are magics or shell commands become comments."""
-    try:
-        cells = json.loads(data)["cells"]
-        codes = ["".join(cell["source"]) for cell in cells if cell.get("cell_type") == "code"]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return data
-    lines = [
-        f"# {line}" if line.lstrip().startswith(("%", "!", "?")) else line
-        for code in codes
-        if not code.startswith("%%") or code.startswith(("%%time", "%%capture"))
-        for line in [*code.split("\n"), ""]
-    ]
-    return "\n".join(lines).encode("utf-8", "surrogatepass")
 
 
 def _clean(path: str) -> str | None:

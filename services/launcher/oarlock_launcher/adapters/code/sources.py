@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 
 from oarlock_launcher.adapters.code.archive import CodeLimits, copy_tree, inside, unpack
 from oarlock_launcher.adapters.code.git import clone
 from oarlock_launcher.ports import CannotStart
-from oarlock_schemas import Source
+from oarlock_schemas import Source, is_notebook, notebook_script
 
 _GIT_SECONDS = 300.0
+_NOTEBOOK_BYTES = 64 * 1024 * 1024
 
 
 class CodeSources:
@@ -53,6 +54,7 @@ class CodeSources:
             return
         if source.path is None and not (folder / source.entry).is_file():
             raise CannotStart(f"the code holds no {source.entry!r}, which the task names as its entry")
+        await asyncio.to_thread(_translate, folder, _entries(source))
 
     def _allowed_path(self, text: str) -> Path:
         path = Path(text)
@@ -68,6 +70,11 @@ class CodeSources:
         return path.is_absolute() and any(resolved.is_relative_to(root) for root in self._allowed)
 
 
+def started_name(entry: str) -> str:
+    """What is given to Python in place of ``entry``: a notebook's script lies beside it."""
+    return f"{entry}.py" if is_notebook(entry) else entry
+
+
 def entry_of(source: Source, folder: Path) -> str | None:
     """The script to run, relative to ``folder``; None where no code was given.
 
@@ -78,11 +85,28 @@ def entry_of(source: Source, folder: Path) -> str | None:
     """
     if source.empty:
         return None
-    names = [source.entry, *([Path(source.path).name] if source.path is not None else [])]
-    for name in names:
+    for name in _entries(source):
         if (folder / name).is_file():
-            return name
+            return started_name(name)
     raise CannotStart(f"the code holds no {source.entry!r}, which the task names as its entry")
+
+
+def _entries(source: Source) -> list[str]:
+    return [source.entry, *([Path(source.path).name] if source.path is not None else [])]
+
+
+def _translate(folder: Path, entries: Iterable[str]) -> None:
+    """Write a notebook's script beside it.
+
+    Raises:
+        CannotStart: the notebook is too large.
+    """
+    for entry in filter(is_notebook, entries):
+        notebook = folder / entry
+        if notebook.is_file():
+            if notebook.stat().st_size > _NOTEBOOK_BYTES:
+                raise CannotStart(f"{entry!r} has more than {_NOTEBOOK_BYTES} bytes: clear its outputs")
+            (folder / started_name(entry)).write_bytes(notebook_script(notebook.read_bytes()))
 
 
 def _write(path: Path, text: str) -> None:
