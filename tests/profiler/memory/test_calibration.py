@@ -148,3 +148,32 @@ def test_reset(prefix: str | None) -> None:
     forgotten = reset(state, prefix)
     assert correction(forgotten, CNN).factor == 1.0
     assert (correction(forgotten, MLP).factor == 1.0) is (prefix is None)
+
+
+def test_the_state_fits_into_its_bucket_whoever_floods_it() -> None:
+    state = feed(empty(), CNN, [1.2] * 30)
+    for number in range(1500):
+        key = Key(f"f{number % 90}", "ö" * 90, "float32", "x" * 90, f"{number:064d}")
+        state, _ = update(state, key, owner=f"{number:0128d}", raw_bytes=GB, measured_bytes=GB)
+    assert len(json.dumps(state)) < 700_000
+    assert correction(state, CNN).factor == pytest.approx(1.2, rel=0.05)
+    newest, change = update(state, Key("new", "new", None, None), owner="ann", raw_bytes=GB, measured_bytes=2 * GB)
+    assert change is not None and correction(newest, Key("new", "new", None, None)).factor > 1
+
+
+def test_names_of_any_length_are_learned_by_their_beginning() -> None:
+    record = RunRecord(
+        task_id="t",
+        attempt=1,
+        owner="ann",
+        outcome="ok",
+        framework="f" * 500_000,
+        family="y" * 500_000,
+        device_kind="CPU",
+        device_uids=["u"],
+        predicted=Predicted(device_bytes=GB),
+        measured=Measured(peak_process_bytes=GB),
+        finished_at="2026-01-01T00:00:00Z",
+    )
+    state, change = learn(empty(), record)
+    assert change is not None and len(json.dumps(state)) < 5000

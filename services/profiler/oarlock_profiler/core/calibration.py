@@ -41,7 +41,10 @@ SCRIPT_CLIP = 1.0
 
 OWNER_CAP = 20.0
 MAX_OWNERS = 32
-MAX_CELLS = 4096
+MAX_CELLS_BYTES = 320 * 1024
+"""The state is one value of a bucket, which holds 1 MiB: what cannot be written cannot be learned."""
+
+MAX_NAME_LENGTH = 96
 
 OOM_MARGIN = 0.05
 
@@ -152,8 +155,7 @@ def update(
         centre, _ = _estimate(state, path[: index + 1])
         clipped = min(max(residual, centre - cell.clip), centre + cell.clip)
         cells[cell.name] = _add(cells.get(cell.name) or {"owners": {}}, owner, clipped)
-    while len(cells) > MAX_CELLS:
-        del cells[min(cells, key=lambda name: _mean(cells[name])[0])]
+    _bound(cells, spared={cell.name for cell in path})
     score = residual - math.log(before.factor)
     new["scores"] = reservation.observed(state["scores"], key.family_cell, owner, score)
     after = correction(new, key)
@@ -171,7 +173,8 @@ def learn(state: State, record: Any) -> tuple[State, Change | None]:
 
     Only runs that ended well, or of out-of-memory, teach; a cancelled or failed run may have been cut short.
     """
-    key = Key(record.framework, record.family, record.precision, record.device_kind, record.source_digest)
+    named = (record.framework, record.family, record.precision, record.device_kind, record.source_digest)
+    key = Key(*map(_name, named))
     raw = record.predicted.raw_device_bytes or record.predicted.device_bytes
     if raw is None:
         return state, None
@@ -231,6 +234,27 @@ def _add(cell: Mapping[str, Any], owner: str, residual: float) -> dict[str, Any]
         total *= (OWNER_CAP - 1) / OWNER_CAP  # old runs fade, so that the mean follows the owner's recent ones
     owners[owner] = [count + 1, total + residual]
     return {"owners": owners}
+
+
+def _bound(cells: dict[str, Any], spared: set[str]) -> None:
+    """Forget the cells with the least behind them, though not those that have just learned."""
+    size = sum(map(_cell_bytes, cells, cells.values()))
+    if size <= MAX_CELLS_BYTES:
+        return
+    for name in sorted(cells.keys() - spared, key=lambda name: (_mean(cells[name])[0], name)):
+        size -= _cell_bytes(name, cells.pop(name))
+        if size <= MAX_CELLS_BYTES:
+            return
+
+
+def _cell_bytes(name: str, cell: Mapping[str, Any]) -> int:
+    """What a cell takes of the state's JSON, rather too much than too little."""
+    return len(name.encode()) + 24 + sum(len(owner) + 48 for owner in cell["owners"])
+
+
+def _name(text: str | None) -> str | None:
+    """What a record names, short enough to be part of a cell's name."""
+    return None if text is None else text[:MAX_NAME_LENGTH]
 
 
 def _mean(cell: Mapping[str, Any]) -> tuple[float, float, int]:

@@ -10,6 +10,7 @@ A floor and a ceiling bound the ratio, and no owner's runs weigh more than half 
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -31,6 +32,9 @@ DECAY = 0.999
 OWNER_SHARE = 0.5
 MAX_OWNERS = 32
 EVERYTHING = "*"
+
+MAX_BYTES = 192 * 1024
+"""Of the histograms as JSON; then the family that has not run for longest is forgotten."""
 
 Scores = Mapping[str, Any]
 
@@ -64,11 +68,16 @@ def observed(scores: Scores, family: str, owner: str, score: float) -> dict[str,
         place = str(math.ceil(bounded / BIN))
         bins[place] = bins.get(place, 0.0) + weight
         alpha = old["alpha"] + LEVEL_STEP * ((1 - PROBABILITY) - missed) * weight
+        new.pop(name, None)  # to the end: the family that has not run for longest stands first
         new[name] = {
             "bins": bins,
             "alpha": min(max(alpha, 0.001), 2 * (1 - PROBABILITY)),
             "owners": _counted(old["owners"], owner, weight),
         }
+    for name in [name for name in new if name not in (EVERYTHING, family)]:
+        if len(json.dumps(new)) <= MAX_BYTES:
+            break
+        del new[name]
     return new
 
 
