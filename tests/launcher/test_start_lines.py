@@ -35,6 +35,7 @@ def test_command_lines() -> None:
         program = Program(framework, "train.py", ("--lr", "1e-3"), device_count=count, **more)  # type: ignore[arg-type]
         return " ".join(command_line(program, "python"))
 
+    assert line(None, 1, command=()) == "python -u train.py --lr 1e-3"
     assert line("paddlepaddle", 1) == "python -u train.py --lr 1e-3"
     assert line("paddlepaddle", 4) == ("python -u -m paddle.distributed.launch --devices 0,1,2,3 train.py --lr 1e-3")
     assert line("paddlepaddle", 2, visible=("GPU-a", "GPU-b")) == (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -95,7 +96,10 @@ def submit(
 
     async def work(client: AsyncClient) -> int:
         from oarlock.cli.watching import follow
+        from oarlock.terminal import plain
 
+        for field in packed.ignored:
+            print(f"{plain(field)} is no field of a task and was ignored", file=sys.stderr)
         task_id = await client.submit(packed)
         if not watch:
             print_json({"task_id": task_id, "ignored": list(packed.ignored)}) if format is Format.json else print(

@@ -39,7 +39,7 @@ def command_line(program: Program, python: str, *, torchrun: tuple[str, ...] | N
     ``paddle.distributed.launch`` looks its ``--devices`` up in the visibility variable when there is one, and counts
     from 0 otherwise (paddle/distributed/launch/context/device.py, 3.3).
     """
-    if program.command is not None:
+    if program.command:
         return (*program.command, *program.arguments)
     if program.entry is None:
         raise NothingToRun("the task has no code to run: give source.inline, bundle, path or git, or a command")

@@ -91,12 +91,15 @@ def rejected(effect: fx.Rejected, profiled: TaskProfiled | None, at: str) -> Tas
         "dependency_failed": "前置任务未成功",
         "invalid": "任务参数无效",
     }.get(effect.code, effect.code)
-    if effect.code == "no_device_fits" and effect.smallest_bytes is not None:
-        largest = effect.largest_bytes_seen
+    largest = effect.largest_bytes_seen
+    if effect.code == "no_device_fits" and effect.smallest_bytes is not None and effect.smallest_bytes > (largest or 0):
         has = f"; the largest here has {gigabytes(largest)}" if largest else ""
         has_zh = f", 现有最大为 {gigabytes(largest)}" if largest else ""
         message += f": it needs a device of at least {gigabytes(effect.smallest_bytes)}{has}"
         chinese += f": 需要至少 {gigabytes(effect.smallest_bytes)} 的设备{has_zh}"
+    elif effect.code in {"no_device_fits", "invalid"} and effect.reasons:
+        # Memory is not what stands in the way; the first reason says what does.
+        message += f": {effect.reasons[0].sentence}"
     return TaskRejected(
         task_id=effect.task_id,
         by="matcher",
