@@ -11,6 +11,7 @@ no arithmetic.
 import contextlib
 import gc
 import json
+import math
 import pathlib
 import sys
 import time
@@ -139,7 +140,7 @@ def forward(torch, counter_class, model, inputs):
             alive.append(storage)
         return t
 
-    with counter_class(display=False, custom_mapping=attention_formulas(torch)) as counter:
+    with counter_class(display=False, custom_mapping=formulas(torch)) as counter:
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
             outs = call(model, inputs)
         for hook in hooks:
@@ -157,8 +158,12 @@ def forward(torch, counter_class, model, inputs):
     return result
 
 
-def attention_formulas(torch):
-    """FlopCounterMode knows the attention kernels of GPUs alone: the CPU's does the same arithmetic."""
+def formulas(torch):
+    """Where FlopCounterMode is not right (PyTorch 2.13).
+
+    It knows the attention kernels of GPUs alone, though the CPU does the same arithmetic; and its formula for the
+    gradient of a convolution's weight leaves the groups out: a depthwise one counts as its channels times the work.
+    """
     from torch.utils.flop_counter import flop_registry
 
     def as_is(formula):
@@ -168,8 +173,16 @@ def attention_formulas(torch):
         count._get_raw = True  # the registry's formulas take tensors already
         return count
 
+    def convolution_backward(
+        grad_shape, x_shape, w_shape, _bias, _stride, _padding, _dilation, transposed, _more, _groups, mask, **_kwargs
+    ):
+        # the weight's second dimension is already that of one group
+        points = math.prod((x_shape if transposed else grad_shape)[2:])
+        return 2 * x_shape[0] * points * math.prod(w_shape) * (int(mask[0]) + int(mask[1]))
+
     aten = torch.ops.aten
     return {
+        aten.convolution_backward: convolution_backward,
         aten._scaled_dot_product_flash_attention_for_cpu: as_is(
             flop_registry[aten._scaled_dot_product_flash_attention]
         ),
