@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -13,6 +14,7 @@ from oarlock_matcher.simulator.arrivals import arrivals_run
 from oarlock_matcher.simulator.cli import seeds_of
 from oarlock_matcher.simulator.experiments import QUIET, fill_run
 from oarlock_matcher.simulator.files import BadFile, read_jobs, read_nodes
+from oarlock_matcher.simulator.plots import line_chart
 from oarlock_matcher.simulator.policies import POLICY_NAMES
 from oarlock_matcher.simulator.workload import asked_milli, capacity_milli, fill_up
 
@@ -126,3 +128,40 @@ def test_bad_files_are_named(text: str, tmp_path: Path) -> None:
 
 def test_seeds() -> None:
     assert seeds_of("42-44,7") == [42, 43, 44, 7]
+
+
+def test_charts_are_valid_and_say_what_was_measured(
+    openb: tuple[Path, Path], own: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill = ["--nodes", str(openb[0]), "--tasks", str(openb[1]), "--seeds", "1", "--policy", "first_fit", "packing"]
+    timed = ["--experiment", "arrivals", "--nodes", str(own[0]), "--tasks", str(own[1]), "--seeds", "1"]
+    folder = tmp_path / "charts"
+    assert run([*fill, "--plot", str(folder)]) == 0
+    assert run([*timed, "--policy", "first_fit", "--plot", str(folder)]) == 0
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "allocation.svg",
+        "utilisation-first_fit.svg",
+        "waits.svg",
+    ]
+    named = {"allocation.svg": {"first_fit", "packing"}, "utilisation-first_fit.svg": {"A100", "RTX 3090"}}
+    for path in folder.iterdir():
+        document = ElementTree.parse(path)
+        texts = {text.text for text in document.iter("{http://www.w3.org/2000/svg}text")}
+        assert named.get(path.name, {"first_fit"}) <= texts
+        lines = [line.get("points", "").split() for line in document.iter("{http://www.w3.org/2000/svg}polyline")]
+        assert all(len(line) > 50 for line in lines)
+        spots = [tuple(map(float, spot.split(","))) for line in lines for spot in line]
+        assert all(70 <= x <= 570 and 40 <= y <= 390 for x, y in spots)
+    assert capsys.readouterr().err.count("wrote ") == 3
+
+
+def test_charts_that_cannot_be_written_end_with_2(own: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--experiment", "arrivals", "--nodes", str(own[0]), "--tasks", str(own[1]), "--seeds", "1"]
+    assert run([*arguments, "--policy", "first_fit", "--plot", str(own[0])]) == 2
+    assert "charts cannot be written" in capsys.readouterr().err
+
+
+def test_names_in_charts_are_escaped() -> None:
+    chart = line_chart("a < b & c", "x", "y", {"<script>": [(0.0, 0.0), (3.0, 7.0)], "empty": []})
+    assert ElementTree.fromstring(chart) is not None
+    assert "<script>" not in chart

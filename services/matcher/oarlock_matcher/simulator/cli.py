@@ -1,4 +1,4 @@
-"""`oarlock simulate`: arguments in, a table or JSON out."""
+"""`oarlock simulate`: arguments in; a table or JSON out, and charts if asked for."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from oarlock_matcher.core.policy_settings import DEFAULT_POLICY
 from oarlock_matcher.simulator.arrivals import ArrivalsResult
 from oarlock_matcher.simulator.experiments import FillResult, simulate
 from oarlock_matcher.simulator.files import BadFile, read_jobs, read_nodes
+from oarlock_matcher.simulator.plots import write_charts
 from oarlock_matcher.simulator.policies import POLICY_NAMES
 
 SHOWN_PERCENTS = (80, 90, 95, 100, 110, 120, 130)
@@ -33,6 +34,7 @@ def parser() -> argparse.ArgumentParser:
         "--policy", action="append", nargs="+", help=f"one or more of {', '.join(POLICY_NAMES)}; all if none"
     )
     found.add_argument("--format", choices=("table", "json"), default="table")
+    found.add_argument("--plot", type=Path, metavar="DIR", help="write charts (SVG) into this folder")
     return found
 
 
@@ -68,6 +70,13 @@ def run(args: Sequence[str]) -> int:
     except (BadFile, ValueError, KeyError) as error:
         sys.stderr.write(f"oarlock simulate: {error.args[0] if error.args else error}\n")
         return 2
+    if given.plot is not None:
+        try:
+            written = write_charts(results, nodes, given.plot)
+        except OSError as error:
+            sys.stderr.write(f"oarlock simulate: charts cannot be written to {given.plot}: {error.strerror or error}\n")
+            return 2
+        sys.stderr.write("".join(f"wrote {path}\n" for path in written))
     summary = summarise(results, given.experiment, seeds)
     sys.stdout.write(json.dumps(summary, indent=2) + "\n" if given.format == "json" else table(summary))
     return 0
