@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.prediction_error import gpumemnet, model_zoos
+from benchmarks.prediction_error import gpumemnet, language_tables, model_zoos
 from benchmarks.prediction_error.cases import Case
 from benchmarks.prediction_error.predict import Prediction, predict
 from benchmarks.prediction_error.scoring import markdown, mib, table, with_campaign_context
@@ -23,6 +23,10 @@ SOURCES = {
     "schedtune": model_zoos.schedtune,
     "xmem": model_zoos.xmem,
     "timm": model_zoos.timm,
+    "trainer": language_tables.hugging_face,
+    "peft": language_tables.peft,
+    "litgpt": language_tables.litgpt,
+    "paddlenlp": language_tables.paddlenlp,
 }
 
 

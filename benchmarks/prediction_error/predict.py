@@ -65,8 +65,8 @@ def predict(case: Case, library_paths: Sequence[Path] = ()) -> Prediction:
 
 
 def _stack(case: Case) -> Stack:
-    """SchedTune's measurements are from PyTorch 1.x, the others from 2.x."""
-    return Stack(loading="eager" if case.source == "SchedTune" else "lazy")
+    """SchedTune's and the Trainer guide's measurements are from PyTorch 1.x, the others from 2.x."""
+    return Stack(loading="eager" if case.source in ("SchedTune", "hf_perf_train_gpu_one") else "lazy")
 
 
 def _peaks(reading: Reading, spec: DeviceSpec, stack: Stack) -> Peaks | None:
