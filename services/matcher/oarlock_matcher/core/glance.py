@@ -103,8 +103,13 @@ class Glance:
         count, milli, device_bytes, cpu, memory = (needs[:, i, np.newaxis] for i in range(5))
         rows = np.array(changed, dtype=np.intp)
         nodes = fleet.row_node[rows]
-        room = fleet.milli_free[rows].max(axis=1) >= milli
-        room &= fleet.node_up[nodes] & (fleet.cpu_free[nodes] >= cpu) & (fleet.memory_free[nodes] >= memory)
+        most, processors = fleet.milli_free[rows].max(axis=1), fleet.cpu_free[nodes]
+        # Most rows of a full fleet are too full for every one of the tasks.
+        open_ = np.flatnonzero((most >= milli.min()) & (processors >= cpu.min()) & fleet.node_up[nodes])
+        if not len(open_):
+            return []
+        rows, nodes = rows[open_], nodes[open_]
+        room = (most[open_] >= milli) & (processors[open_] >= cpu) & (fleet.memory_free[nodes] >= memory)
         room &= models[:, fleet.row_model[rows]]
         which, at = np.nonzero(room)
         there = rows[at]
