@@ -50,6 +50,7 @@ class FleetTable:
         self.devices: dict[str, Device] = {}
         self.place_of: dict[str, tuple[int, int]] = {}
         self.uids: list[list[str | None]] = []
+        self.row_names: list[str] = []
         self.holders: dict[str, dict[Holder, Share]] = {}
         self.node_holders: dict[str, dict[Holder, NodeShare]] = {}
         self._several_sites = (-1, False)
@@ -133,6 +134,7 @@ class FleetTable:
         self._row_node[row] = node
         self._row_model[row] = number
         self.uids.append([None] * self.slots)
+        self.row_names.append(self.nodes[node].node.name)
         self.size += 1
         self._bind()
         self.inventory_version += 1
@@ -358,7 +360,7 @@ class FleetTable:
         return self.nodes[int(self.row_node[row])].node.site
 
     def node_name(self, row: int) -> str:
-        return self.nodes[int(self.row_node[row])].node.name
+        return self.row_names[row]
 
     def model_of(self, row: int) -> DeviceModel:
         return self.models[int(self.row_model[row])]

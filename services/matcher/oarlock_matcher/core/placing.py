@@ -147,16 +147,12 @@ def describe(
     if limit > 0:
         able = np.flatnonzero(scores > INFEASIBLE)
         order = able[np.argsort(-scores[able], kind="stable")]
-        names = [fleet.node_name(int(r)) for r in order]
+        names = [fleet.row_names[r] for r in order.tolist()]
         node_scores = tuple(zip(names, scores[order].tolist(), strict=True))
+        best = order[:limit]
         candidates = tuple(
-            Candidate(
-                fleet.node_name(int(r)),
-                fleet.model_of(int(r)).kind,
-                float(scores[r]),
-                view.policy.parts(fleet, shape, int(r)),
-            )
-            for r in order[:limit]
+            Candidate(fleet.row_names[r], fleet.model_of(r).kind, float(scores[r]), parts)
+            for r, parts in zip(best.tolist(), view.policy.parts(fleet, shape, best), strict=True)
         )
         if len(fleet.devices) <= limit:
             out = rejections(fleet, shape, state.settings)

@@ -49,8 +49,8 @@ class PlacementPolicy(Protocol):
         """Last word over all rows' scores (`INFEASIBLE` where ruled out): rescaling, whole-fleet terms."""
         ...
 
-    def parts(self, fleet: FleetTable, shape: Shape, row: int) -> Mapping[str, float]:
-        """The terms of one row's score by feature name, for people."""
+    def parts(self, fleet: FleetTable, shape: Shape, rows: Rows) -> list[Mapping[str, float]]:
+        """The terms of each row's score by feature name, for people."""
         ...
 
 
@@ -71,8 +71,8 @@ class BasePolicy:
     def weigh(self, fleet: FleetTable, shape: Shape, scores: Scores) -> Scores:
         return scores
 
-    def parts(self, fleet: FleetTable, shape: Shape, row: int) -> Mapping[str, float]:
-        return {}
+    def parts(self, fleet: FleetTable, shape: Shape, rows: Rows) -> list[Mapping[str, float]]:
+        return [{} for _ in rows]
 
 
 def fullest_slot(fleet: FleetTable, rows: Rows, fits: Mask) -> Slots:

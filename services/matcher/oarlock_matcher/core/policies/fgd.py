@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from oarlock_matcher.core.able_models import AbleModels
@@ -55,9 +53,6 @@ class FgdPolicy(BasePolicy):
             return coarse(self._field.gain_whole(fleet, shape, rows)), fits.argmax(axis=1)
         gain, which, slots = self._field.gain_shared(fleet, shape, rows, fits)
         return best_of(coarse(gain), which, slots, len(rows))
-
-    def parts(self, fleet: FleetTable, shape: Shape, row: int) -> Mapping[str, float]:
-        return {}
 
 
 def coarse(gain: Scores) -> Scores:

@@ -82,11 +82,11 @@ class FragmentationAwarePolicy(BasePolicy):
         scores: Floats = np.floor((gain - price) / QUANTUM_MILLI)
         return scores - TIE_PER_DEVICE_MILLI * left - TIE_PER_CPU_MILLI * np.minimum(cpu_left, 10**7)
 
-    def parts(self, fleet: FleetTable, shape: Shape, row: int) -> Mapping[str, float]:
-        model = int(fleet.row_model[row])
+    def parts(self, fleet: FleetTable, shape: Shape, rows: Rows) -> list[Mapping[str, float]]:
         asked = shape.count * shape.milli
-        scarcity = float(self._scarcity[model]) if model < len(self._scarcity) else 0.0
-        return {"scarcity_price": -SCARCITY_WEIGHT * asked * scarcity, "quantum": QUANTUM_MILLI}
+        models = fleet.row_model[rows].tolist()
+        scarcity = [float(self._scarcity[m]) if m < len(self._scarcity) else 0.0 for m in models]
+        return [{"scarcity_price": -SCARCITY_WEIGHT * asked * r, "quantum": QUANTUM_MILLI} for r in scarcity]
 
 
 def capacity_by_model(fleet: FleetTable) -> Floats:

@@ -106,11 +106,9 @@ class BestFitPolicy(BasePolicy):
         left = 0.5 * (cpu / LARGEST_NODE_CPU_MILLI + gpu / LARGEST_NODE_GPU_MILLI)
         return np.floor(100.0 * (1.0 - left)), fullest_slot(fleet, rows, fits)
 
-    def parts(self, fleet: FleetTable, shape: Shape, row: int) -> Mapping[str, float]:
-        return {
-            "cpu_milli_free": float(fleet.cpu_free[fleet.row_node[row]]),
-            "gpu_milli_free": float(fleet.milli_free[row].sum()),
-        }
+    def parts(self, fleet: FleetTable, shape: Shape, rows: Rows) -> list[Mapping[str, float]]:
+        cpu, gpu = fleet.cpu_free[fleet.row_node[rows]].tolist(), fleet.milli_free[rows].sum(axis=1).tolist()
+        return [{"cpu_milli_free": float(c), "gpu_milli_free": float(g)} for c, g in zip(cpu, gpu, strict=True)]
 
 
 class DotProductPolicy(BasePolicy):

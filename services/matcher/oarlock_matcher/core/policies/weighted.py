@@ -71,20 +71,27 @@ class RuleBasedPolicy(BasePolicy):
         bonus = np.fromiter((idle[entry.node.site] for entry in fleet.nodes), np.float64, len(fleet.nodes))
         return np.where(scores > INFEASIBLE, scores + weight * bonus[fleet.row_node], scores)
 
-    def parts(self, fleet: FleetTable, shape: Shape, row: int) -> Mapping[str, float]:
-        rows = np.array([row], dtype=np.intp)
+    def parts(self, fleet: FleetTable, shape: Shape, rows: Rows) -> list[Mapping[str, float]]:
+        if not len(rows):
+            return []
         fits = fleet.milli_free[rows] >= (shape.milli if shape.count else 0)
         packing, slots = self._packing.score(fleet, shape, rows, fits)
         _, terms = self._terms_of_models(fleet, shape)
-        model = int(fleet.row_model[row])
         weights = self._weights
-        parts = {name: getattr(weights, name) * values[model] for name, values in terms.items()}
-        parts["fragmentation"] = weights.fragmentation * float(squash(packing)[0])
-        if shape.busy_milli is not None and not shape.whole:
-            parts["interference"] = weights.interference * float(self._calm(fleet, shape, rows, slots)[0])
-        if weights.balance and fleet.several_sites():
-            parts["balance"] = weights.balance * site_idle_share(fleet)[fleet.site_of(row)]
-        return parts
+        fragmentation = (weights.fragmentation * squash(packing)).tolist()
+        found: list[Mapping[str, float]] = []
+        sharing = shape.busy_milli is not None and not shape.whole
+        calm = (weights.interference * self._calm(fleet, shape, rows, slots)).tolist() if sharing else None
+        idle = site_idle_share(fleet) if weights.balance and fleet.several_sites() else None
+        for at, (row, model) in enumerate(zip(rows.tolist(), fleet.row_model[rows].tolist(), strict=True)):
+            parts = {name: getattr(weights, name) * values[model] for name, values in terms.items()}
+            parts["fragmentation"] = fragmentation[at]
+            if calm is not None:
+                parts["interference"] = calm[at]
+            if idle is not None:
+                parts["balance"] = weights.balance * idle[fleet.site_of(row)]
+            found.append(parts)
+        return found
 
     def _terms_of_models(
         self, fleet: FleetTable, shape: Shape
