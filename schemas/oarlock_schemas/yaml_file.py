@@ -10,7 +10,12 @@ from oarlock_schemas.base import MAX_MESSAGE_BYTES, Fault, InvalidMessage
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain values only, and no aliases: a kilobyte of them can stand for gigabytes."""
+    """Plain values only, and no aliases: a kilobyte of them can stand for gigabytes. Times stay text, as in JSON."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  (PyYAML's own declaration of it)
+        first: [(tag, pattern) for tag, pattern in found if tag != "tag:yaml.org,2002:timestamp"]
+        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):

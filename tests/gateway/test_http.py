@@ -7,7 +7,9 @@ import json
 
 import httpx
 import pytest
+from fastapi import HTTPException, Request
 
+from oarlock_gateway.adapters.access import Guard
 from oarlock_runtime import Bus
 from oarlock_schemas import TaskRecord
 
@@ -129,3 +131,23 @@ async def test_one_unreadable_message_ends_no_stream(gateway: Gateway, bus: Bus)
         assert json.loads(line.removeprefix("data:"))["event"] == "cancel"
     shown = (await gateway.client.get(f"/api/tasks/{task_id}")).json()
     assert [event["event"] for event in shown["events"]] == ["submitted", "cancel"]
+
+
+async def test_times_of_a_task_file_stay_text(gateway: Gateway) -> None:
+    body = "submitted_at: 2026-01-02T03:04:05Z\nscheduler: {deadline: 2026-02-01}\nname: x\n"
+    answer = await gateway.client.post("/api/tasks", content=body, headers={"Content-Type": "application/yaml"})
+    assert answer.status_code == 202, answer.text
+
+
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [("127.0.0.1:8750", 200), ("localhost", 200), ("[::1]:8750", 200), ("evil.example:8750", 403), ("", 403)],
+)
+def test_without_a_token_only_this_machines_own_names_are_answered(host: str, code: int) -> None:
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", host.encode())]}
+    try:
+        Guard(None).check(Request(scope))
+    except HTTPException as refused:
+        assert refused.status_code == code
+    else:
+        assert code == 200

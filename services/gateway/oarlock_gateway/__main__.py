@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 
-from oarlock_gateway.adapters.access import Guard
+from oarlock_gateway.adapters.access import LOCAL_NAMES, Guard
 from oarlock_gateway.adapters.bus_desk import BusDesk
 from oarlock_gateway.adapters.bus_feed import BusFeed
 from oarlock_gateway.adapters.http import routes
@@ -14,14 +14,12 @@ from oarlock_gateway.adapters.metrics import BoardCollector
 from oarlock_gateway.settings import GatewaySettings
 from oarlock_runtime import Service, Tracing, configure_logging, connect
 
-_LOCAL = {"127.0.0.1", "localhost", "::1"}
-
 
 async def main(settings: GatewaySettings) -> None:
     """Serve until SIGTERM or SIGINT."""
     configure_logging("gateway", log_format=settings.log_format, level=settings.log_level)
     token = settings.gateway_token.get_secret_value() if settings.gateway_token else None
-    if token is None and settings.http_host not in _LOCAL:
+    if token is None and settings.http_host not in LOCAL_NAMES:
         sys.exit("set OARLOCK_GATEWAY_TOKEN: without one the gateway only listens on this machine (OARLOCK_HTTP_HOST)")
     bus = await connect(settings, "gateway")
     service = Service(

@@ -10,6 +10,9 @@ from fastapi import HTTPException, Request, Response
 
 COOKIE = "oarlock"
 
+LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+"""What this machine is called by itself alone."""
+
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -31,9 +34,11 @@ class Guard:
         """Let the request pass.
 
         Raises:
-            HTTPException: 401 without the token; 403 when a page of another origin sent it with our cookie.
+            HTTPException: 401 without the token; 403 when a page of another origin sent it with our cookie, or, where
+                there is no token, under another name than this machine's own.
         """
         if self._token is None:
+            self._named_locally(request)
             self._same_origin(request)
             return
         scheme, _, shown = request.headers.get("authorization", "").partition(" ")
@@ -52,6 +57,12 @@ class Guard:
     def remember(self, response: Response) -> None:
         """Let the page's browser in from now on."""
         response.set_cookie(COOKIE, self._cookie, httponly=True, samesite="strict", max_age=30 * 86_400)
+
+    @staticmethod
+    def _named_locally(request: Request) -> None:
+        # A stranger's page can point its own name at 127.0.0.1 (DNS rebinding), and is then of our origin.
+        if urlsplit(f"//{request.headers.get('host', '')}").hostname not in LOCAL_NAMES:
+            raise HTTPException(403, "without a token the gateway answers to localhost only: set OARLOCK_GATEWAY_TOKEN")
 
     @staticmethod
     def _same_origin(request: Request) -> None:

@@ -22,6 +22,7 @@ from oarlock_schemas import InvalidMessage, SubmitReply, TaskRecord, TaskSubmitt
 TaskId = Annotated[str, PathParameter(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$")]
 _FOLDER = Path(__file__).parent / "static"
 _KEEP_ALIVE_SECONDS = 15.0
+_BODY_SECONDS = 30.0
 _TASK = {"schema": {"$ref": "#/components/schemas/TaskSubmitted"}}
 _TASK_BODIES = {"application/json": _TASK, "application/yaml": _TASK}
 _REFERENCE = "#/components/schemas/{model}"
@@ -167,10 +168,16 @@ async def _known(desk: Desk, task_id: str) -> TaskRecord:
 async def _body(request: Request, max_bytes: int) -> bytes:
     """The request's body as JSON bytes, read no further than ``max_bytes``."""
     data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > max_bytes:
-            raise HTTPException(413, f"a submission may have at most {max_bytes} bytes; put the code into a bundle")
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for chunk in request.stream():
+                data += chunk
+                if len(data) > max_bytes:
+                    raise HTTPException(
+                        413, f"a submission may have at most {max_bytes} bytes; put the code into a bundle"
+                    )
+    except TimeoutError:
+        raise HTTPException(408, f"the body did not arrive within {_BODY_SECONDS:g} s") from None
     if "yaml" not in request.headers.get("content-type", ""):
         return bytes(data)
     try:
