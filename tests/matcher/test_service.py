@@ -57,6 +57,17 @@ async def test_a_task_that_fits_nowhere_is_rejected_with_the_size_it_needs(
     assert "352.9 GB" in rejected.message and "352.9 GB" in (record.message_zh or "")
 
 
+async def test_a_task_that_ran_out_of_the_largest_device_there_is_told_so(
+    bus: Bus, fleet: Fleet, matcher: Service
+) -> None:
+    await fleet.add(device("GPU-a"))
+    await fleet.submit(profiled("t", 10))
+    await fleet.state("t", "placed")
+    await fleet.finish("t", "oom", devices=("GPU-a",))
+    record = await fleet.state("t", "rejected")
+    assert "ran out of memory on A100-SXM4-40GB" in (record.message or ""), record.message
+
+
 async def test_a_task_waits_with_reasons_until_a_device_is_free(bus: Bus, fleet: Fleet, matcher: Service) -> None:
     await fleet.add(device("GPU-a"))
     await fleet.submit(profiled("first", 30))

@@ -75,8 +75,13 @@ def queued(effect: fx.Queued, at: str) -> TaskQueued:
     )
 
 
-def rejected(effect: fx.Rejected, profiled: TaskProfiled | None, at: str) -> TaskRejected:
-    """Why a task will not run, and the profiler's advice on what would make it fit."""
+def rejected(
+    effect: fx.Rejected, profiled: TaskProfiled | None, at: str, died_of_memory_on: str | None = None
+) -> TaskRejected:
+    """Why a task will not run, and the profiler's advice on what would make it fit.
+
+    ``died_of_memory_on``: the kind that its last run showed to be too small, which no other attempt gets.
+    """
     message = {
         "no_device_fits": "no device of this fleet can take the task",
         "timeout": "the task waited longer than its timeout",
@@ -97,6 +102,9 @@ def rejected(effect: fx.Rejected, profiled: TaskProfiled | None, at: str) -> Tas
         has_zh = f", 现有最大为 {gigabytes(largest)}" if largest else ""
         message += f": it needs a device of at least {gigabytes(effect.smallest_bytes)}{has}"
         chinese += f": 需要至少 {gigabytes(effect.smallest_bytes)} 的设备{has_zh}"
+    elif effect.code == "no_device_fits" and died_of_memory_on is not None:
+        message += f": it ran out of memory on {died_of_memory_on}, and there is no larger kind"
+        chinese += f": 在 {died_of_memory_on} 上内存不足, 且没有更大的设备"
     elif effect.code in {"no_device_fits", "invalid"} and effect.reasons:
         # Memory is not what stands in the way; the first reason says what does.
         message += f": {effect.reasons[0].sentence}"

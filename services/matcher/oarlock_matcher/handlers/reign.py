@@ -178,7 +178,8 @@ class Reign:
         await self._records.move(effect.task_id, "queued", event.at, why, message=why)
 
     async def _reject(self, effect: fx.Rejected) -> None:
-        event = telling.rejected(effect, self._profiled.get(effect.task_id), self._now())
+        record = await self._records.get(effect.task_id)
+        event = telling.rejected(effect, self._profiled.get(effect.task_id), self._now(), _died_of_memory_on(record))
         subject = self._bus.subjects.rejected(effect.task_id)
         await self._bus.publish(subject, event, msg_id=f"{effect.task_id}:rejected:{effect.attempt}")
         await self._records.move(
@@ -341,8 +342,8 @@ class Reign:
             return
         self._profiled[record.task_id] = profiled
         demand = demands.demand_of(profiled, record, self._kinds())
-        if record.attempt > 1 and record.device_kind is not None and "oom" in (record.history[-1].note or ""):
-            demand = demands.after_oom(demand, record.device_kind, record.attempt)
+        if (kind := _died_of_memory_on(record)) is not None:
+            demand = demands.after_oom(demand, kind, record.attempt)
         await self._feed(ev.TaskArrived(demand))
 
     async def _last_profiled(self, task_id: str) -> TaskProfiled | None:
@@ -352,6 +353,13 @@ class Reign:
     async def _last_placed(self, task_id: str) -> TaskPlaced | None:
         body = await self._bus.last(self._bus.subjects.placed(task_id=task_id))
         return None if body is None else read(TaskPlaced, body.data)[0]
+
+
+def _died_of_memory_on(record: TaskRecord | None) -> str | None:
+    """The kind of device on which the last attempt ran out of memory, where it did and the next one waits."""
+    if record is None or record.attempt < 2 or not record.history or "oom" not in (record.history[-1].note or ""):
+        return None
+    return record.device_kind
 
 
 def _standing(state: DeviceState) -> tuple[object, ...]:
