@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from oarlock.bundle import BundleError
 from oarlock_profiler.adapters.devices import catalogue, spec_named
 from oarlock_profiler.adapters.portray import Job, job_of, portray
 from oarlock_profiler.core import calibration
@@ -54,7 +55,10 @@ def explain_path(
     target = _target(gpu)
     fleet = (target,) if target is not None else tuple(spec for name in _SHOWN if (spec := spec_named(name)))
     ready = replace(job, library_paths=tuple(map(str, library_paths)), fleet=fleet, target=target)
-    portrait, reading = portray(ready)
+    try:
+        portrait, reading = portray(ready)
+    except ValueError as error:
+        raise BundleError(str(error)) from error
     path = [f"{where.file}:{where.line}  {what}" for where, what in reading.path] if trace else []
     return Explained(portrait, path)
 
@@ -62,8 +66,6 @@ def explain_path(
 def _job(
     script: Path, arguments: Sequence[str], entry: str | None, environment: Mapping[str, str], world_size: int
 ) -> Job:
-    from oarlock.bundle import BundleError
-
     if not script.exists():
         raise BundleError(f"{script} does not exist")
     if script.suffix not in {".yaml", ".yml", ".json"}:

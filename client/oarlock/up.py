@@ -35,6 +35,8 @@ STOP_SECONDS = 25.0
 _PAUSES_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0)
 _STEADY_SECONDS = 60.0
 _PR_SET_PDEATHSIG = 1
+_ANOTHER_BUS = frozenset({f"OARLOCK_{name}" for name in ("NATS_USER", "NATS_PASSWORD", "NATS_CREDS", "PREFIX")})
+"""Variables by which clients reach another Oarlock; what starts here has a bus of its own."""
 
 
 class UpError(RuntimeError):
@@ -122,7 +124,7 @@ class Up:
             raise UpError("the server has not started")
         port = self.http_port if name == "gateway" else _free_port()
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name.upper() not in _ANOTHER_BUS},
             "OARLOCK_NATS_URL": server.url,
             "OARLOCK_NATS_TOKEN": server.token,
             "OARLOCK_HTTP_PORT": str(port),

@@ -72,6 +72,12 @@ def test_fit_names_the_largest_batch(tmp_path: Path) -> None:
         (["explain", "nothing.py"], 2, "does not exist"),
         (["explain", "empty.py", "--gpu", "A1000000"], 2, "A1000000"),
         (["explain", "bad.yaml"], 2, "$.priority"),
+        (["explain", "/dev/null"], 2, "does not exist"),
+        (["explain", "folder"], 2, "main.py"),
+        (["explain", "broken.zip"], 2, "archive"),
+        (["explain", "folder.yaml"], 2, "folder.yaml"),
+        (["explain", "declares.yaml"], 2, "model_name"),
+        (["submit", "folder.yaml"], 2, "folder.yaml"),
         (["submit", "nothing.py"], 2, "does not exist"),
         (["submit", "bad.yaml"], 2, "$.priority"),
         (["submit", "empty.py", "--gpus", "some"], 2, "--gpus"),
@@ -82,6 +88,10 @@ def test_fit_names_the_largest_batch(tmp_path: Path) -> None:
 )
 def test_wrong_use_is_told_and_has_its_exit_code(tmp_path: Path, arguments: list[str], code: int, words: str) -> None:
     (tmp_path / "empty.py").write_text("x = 1\n")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder.yaml").mkdir()
+    (tmp_path / "broken.zip").write_bytes(b"PK\x03\x04 and no more")
+    (tmp_path / "declares.yaml").write_text("name: x\n")
     (tmp_path / "bad.yaml").write_text("priority: 9000\n")
     done = oarlock(*arguments, folder=tmp_path)
     assert done.returncode == code, done.stdout + done.stderr

@@ -56,4 +56,7 @@ def _explain(error: Exception) -> int | None:
     if isinstance(error, TaskNotFound | DeviceNotFound | UpError | OarlockError):
         screen.print(str(error), style="red")
         return 1
+    if isinstance(error, OSError) and error.filename is not None:
+        screen.print(f"{error.filename}: {error.strerror}", style="red")
+        return 2
     return None

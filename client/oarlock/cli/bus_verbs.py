@@ -173,9 +173,12 @@ def cancel(
     task: TaskArgument,
     reason: Annotated[str | None, typer.Option(help="why, for the record")] = None,
     data: DataOption = None,
+    format: FormatOption = Format.table,
 ) -> None:
     """Stop a task, wherever it is."""
     with_client(lambda client: client.cancel(task, reason=reason), data)
+    if format is Format.json:
+        print_json({"task_id": task, "cancel": "asked"})
 
 
 def why(task: TaskArgument, data: DataOption = None, format: FormatOption = Format.table) -> None:
@@ -244,8 +247,13 @@ def dead_list(
 
 
 @dead_app.command("show")
-def dead_show(number: Annotated[int, typer.Argument(help="from `dead list`")], data: DataOption = None) -> None:
-    """Show one whole, as JSON."""
+def dead_show(
+    number: Annotated[int, typer.Argument(help="from `dead list`")],
+    data: DataOption = None,
+    format: FormatOption = Format.json,
+) -> None:
+    """Show one whole, as JSON (whatever --format says: a message has no other form)."""
+    del format
     from oarlock.cli.dead_view import as_dict
     from oarlock_runtime import DeadLetters
 
@@ -253,13 +261,21 @@ def dead_show(number: Annotated[int, typer.Argument(help="from `dead list`")], d
 
 
 @dead_app.command("retry")
-def dead_retry(numbers: Annotated[list[int], typer.Argument(help="from `dead list`")], data: DataOption = None) -> None:
+def dead_retry(
+    numbers: Annotated[list[int], typer.Argument(help="from `dead list`")],
+    data: DataOption = None,
+    format: FormatOption = Format.table,
+) -> None:
     """Publish them again where they came from."""
 
     async def work(client: AsyncClient) -> None:
         from oarlock_runtime import DeadLetters
 
         for number in numbers:
-            print(f"{number} published again as {await DeadLetters(client.bus).retry(number)}")
+            sequence = await DeadLetters(client.bus).retry(number)
+            if format is Format.json:
+                print_json_line({"number": number, "published_as": sequence})
+            else:
+                print(f"{number} published again as {sequence}")
 
     with_client(work, data)
