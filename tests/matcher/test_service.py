@@ -157,6 +157,27 @@ async def test_a_stand_by_takes_over_and_keeps_what_runs(bus: Bus, nats: Embedde
         assert (await fleet.placement("t3")).devices[0].uid == first.devices[0].uid
 
 
+async def test_an_unreadable_message_of_one_task_keeps_nobody_from_leading(
+    bus: Bus, nats: EmbeddedServer, fleet: Fleet
+) -> None:
+    await fleet.add(device("GPU-a"))
+    async with await Bus.connect(nats.url, token=nats.token, name="m1") as one, leading(one, "one"):
+        await fleet.submit(profiled("t1", 30))
+        await fleet.placement("t1")
+        await fleet.submit(profiled("t2", 30))
+        await fleet.state("t2", "queued")
+    for subject in (
+        bus.subjects.profiled("t2"),
+        bus.subjects.placed("local", "t2"),
+        bus.subjects.placed("local", "t1"),
+    ):
+        await bus.publish(subject, b"{")
+    await fleet.add(device("GPU-b"))
+    async with await Bus.connect(nats.url, token=nats.token, name="m2") as two, leading(two, "two"):
+        await fleet.submit(profiled("t3", 30))
+        assert (await fleet.state("t3", "placed")).device_uids == ["GPU-b"]
+
+
 async def test_a_booking_without_a_placement_is_given_back_by_the_next_leader(
     bus: Bus, fleet: Fleet, nats: EmbeddedServer
 ) -> None:

@@ -12,6 +12,9 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
+
+from pydantic import BaseModel
 
 from oarlock_matcher.adapters import demands, fleet_kinds, telling
 from oarlock_matcher.adapters.decision_log import DecisionLog
@@ -26,9 +29,10 @@ from oarlock_matcher.core.policy_settings import PolicySettings
 from oarlock_matcher.core.state import MatcherState
 from oarlock_matcher.handlers.records import Records
 from oarlock_matcher.ports import Taken
-from oarlock_runtime import Bus, Context, TemporaryError, get_logger
+from oarlock_runtime import Bus, BusMessage, Context, TemporaryError, get_logger
 from oarlock_schemas import (
     DeviceState,
+    InvalidMessage,
     LeaseBook,
     TaskCancel,
     TaskFinished,
@@ -40,6 +44,8 @@ from oarlock_schemas import (
 )
 
 log = get_logger("matcher")
+
+M = TypeVar("M", bound=BaseModel)
 
 _AGAIN_SECONDS = 0.5
 _OUTCOMES = {"ok": "succeeded", "oom": "oom", "cancelled": "cancelled", "lost": "lost", "preempted": "preempted"}
@@ -297,7 +303,11 @@ class Reign:
 
     async def _adopt(self, record: TaskRecord, books: dict[str, LeaseBook]) -> bool:
         """Take over a placement that stands; False when the task (still, or again) waits."""
-        placed = await self._last_placed(record.task_id)
+        body = await self._bus.last(self._bus.subjects.placed(task_id=record.task_id))
+        placed = None if body is None else _readable(TaskPlaced, body)
+        if body is not None and placed is None and record.state in {"placed", "launching", "running"}:
+            # Where it runs cannot be told, but it does: its leases stand as they are, and it is not placed again.
+            return True
         if placed is None or placed.attempt != record.attempt:
             return False
         shares = tuple(
@@ -348,11 +358,7 @@ class Reign:
 
     async def _last_profiled(self, task_id: str) -> TaskProfiled | None:
         body = await self._bus.last(self._bus.subjects.profiled(task_id))
-        return None if body is None else read(TaskProfiled, body.data)[0]
-
-    async def _last_placed(self, task_id: str) -> TaskPlaced | None:
-        body = await self._bus.last(self._bus.subjects.placed(task_id=task_id))
-        return None if body is None else read(TaskPlaced, body.data)[0]
+        return None if body is None else _readable(TaskProfiled, body)
 
 
 def _died_of_memory_on(record: TaskRecord | None) -> str | None:
@@ -360,6 +366,15 @@ def _died_of_memory_on(record: TaskRecord | None) -> str | None:
     if record is None or record.attempt < 2 or not record.history or "oom" not in (record.history[-1].note or ""):
         return None
     return record.device_kind
+
+
+def _readable(model: type[M], message: BusMessage) -> M | None:
+    """The message; None where it is not what its subject carries: one task's fault must not keep us from leading."""
+    try:
+        return read(model, message.data)[0]
+    except InvalidMessage as error:
+        log.warning("passed over a message that cannot be read", subject=message.subject, error=str(error)[:300])
+        return None
 
 
 def _standing(state: DeviceState) -> tuple[object, ...]:
