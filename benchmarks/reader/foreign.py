@@ -129,8 +129,22 @@ def read_entry(package: str, entry: str, arguments: list[str]) -> Reading:
 _MISSING = ("required", "not in the bundle", "FileNotFoundError", "is missing the files")
 
 
-def judge(reading: Reading) -> tuple[str, str]:
-    """``numbers``, ``named`` or ``failed``, and what there is to say."""
+def absent_files(package: str, arguments: list[str]) -> list[str]:
+    """Configuration files that the arguments name and the package does not hold: what is read then rests on guesses."""
+    named = [Path(a).name for a in arguments if a.endswith((".yaml", ".yml", ".json"))]
+    return [name for name in named if next((folder() / package).rglob(name), None) is None]
+
+
+def judge(reading: Reading, absent: list[str]) -> tuple[str, str]:
+    """``numbers``, ``named`` or ``failed``, and what there is to say.
+
+    There is no oracle here: ``numbers`` says that there are some, not that they are right.
+    """
+    if absent:
+        told = [g for g in reading.findings.gaps.values() if any(name in f"{g.what} {g.why}" for name in absent)]
+        if told or any(name in (reading.stopped or "") for name in absent):
+            return "named", f"{absent[0]} is not there, and the reading says so"
+        return "failed", f"{absent[0]} is not there, and the reading does not say so"
     if reading.parameters_total and reading.trace.steps:
         return "numbers", f"{reading.parameters_total:,} parameters, batch {reading.batch_size}"
     if reading.stopped:
@@ -148,8 +162,10 @@ def measure() -> Read:
     found = Read()
     for line in ENTRIES.strip().splitlines():
         package, entry, *arguments = line.split()
-        verdict, text = judge(read_entry(package, entry, ["" if a == "''" else a for a in arguments]))
-        getattr(found, verdict)[f"{package.partition('/')[0]} {entry}"] = text
+        verdict, text = judge(
+            read_entry(package, entry, ["" if a == "''" else a for a in arguments]), absent_files(package, arguments)
+        )
+        getattr(found, verdict)[line] = text
         print(f"{verdict}: {package} {entry}: {text}", file=sys.stderr, flush=True)
     return found
 

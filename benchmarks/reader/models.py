@@ -44,7 +44,15 @@ def ask(wanted: Iterable[Case]) -> dict[str, Any]:
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     answer: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
+    for row in answer["cases"].values():
+        trim(row)
     return answer
+
+
+def trim(row: dict[str, Any]) -> None:
+    """Keep leaf shapes at one batch size only: the file is large enough."""
+    for batch in [key for key in row if key.isdigit()][1:]:
+        row[batch].pop("modules", None)
 
 
 def store(answers: Sequence[dict[str, Any]]) -> None:
@@ -55,9 +63,7 @@ def store(answers: Sequence[dict[str, Any]]) -> None:
         versions.update(answer["versions"])
         rows.update(answer["cases"])
     for row in rows.values():
-        # leaf shapes are kept at one batch size: the file is large enough
-        for batch in [key for key in row if key.isdigit()][1:]:
-            row[batch].pop("modules", None)
+        trim(row)
     head = json.dumps({"date": datetime.datetime.now(datetime.UTC).date().isoformat(), "versions": versions})[1:-1]
     lines = ",\n".join(
         f"{json.dumps(key)}: {json.dumps(row, separators=(',', ':'))}" for key, row in sorted(rows.items())
