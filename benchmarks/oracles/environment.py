@@ -2,7 +2,8 @@
 
 It lies where ``OARLOCK_ORACLES`` says (default ``.cache/oracles``): a virtual environment with PyTorch and PaddlePaddle
 for CPUs, timm and transformers, and in its folder ``src`` the libraries whose source is enough (torchvision: unpacked,
-not installed).
+not installed). Where pip knows a PyTorch for CPUs (``PIP_EXTRA_INDEX_URL``, ``PIP_FIND_LINKS``) it takes that; else the
+common one, which is large and does as well.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-PACKAGES = ("torch==2.13.*", "paddlepaddle==3.3.1", "timm==1.0.31", "transformers==5.24.0", "numpy<2.4", "setuptools")
+PACKAGES = ("torch==2.13.0", "paddlepaddle==3.3.1", "transformers==5.24.0", "numpy<2.4", "setuptools")
+ALONE = ("timm==1.0.31",)
+"""Installed without what they ask for: timm would bring a torchvision that does not match a CPU build of PyTorch."""
 SOURCES = ("torchvision==0.28.0",)
-TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 
 
 def root() -> Path:
@@ -45,8 +47,8 @@ def create() -> None:
     if not exists():
         subprocess.run([sys.executable, "-m", "venv", str(root())], check=True)
     pip = [str(python()), "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    index = os.environ.get("OARLOCK_TORCH_INDEX", TORCH_INDEX)
-    subprocess.run([*pip, "install", *PACKAGES, "--extra-index-url", index], check=True)
+    subprocess.run([*pip, "install", *PACKAGES], check=True)
+    subprocess.run([*pip, "install", "--no-deps", *ALONE], check=True)
     for requirement in SOURCES:
         unpack(requirement, root() / "src", pip)
 
