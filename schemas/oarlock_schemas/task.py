@@ -45,7 +45,7 @@ class Source(Message):
     @classmethod
     def _inside(cls, entry: str) -> str:
         parts = entry.replace("\\", "/").split("/")
-        if entry.startswith(("/", "~")) or ".." in parts or not entry or "\0" in entry:
+        if entry.startswith(("/", "~", "-")) or ".." in parts or not entry or "\0" in entry:
             raise ValueError("must be a path inside the bundle, relative and without '..'")
         return entry
 

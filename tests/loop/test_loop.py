@@ -12,7 +12,7 @@ import pytest
 from oarlock import AsyncClient, Connection
 from oarlock.up import Up
 from oarlock_runtime import DeadLetters
-from oarlock_schemas import InvalidMessage, TaskLaunched, TaskPlaced, TaskRejected, read
+from oarlock_schemas import InvalidMessage, TaskLaunched, TaskPlaced, TaskRecord, TaskRejected, read
 
 from .conftest import ROOT
 from .plain_nats import PlainNats
@@ -46,6 +46,10 @@ async def test_a_numpy_script_really_runs_and_teaches_the_estimator(client: Asyn
     assert measured is not None and measured > 150 * 2**20
     assert run.predicted.device_bytes is not None and run.predicted.device_bytes > 150 * 2**20
     assert [line.line async for line in client.logs(task_id) if line.stream == "stdout"] == ["sum 19660800.0"]
+    async with asyncio.timeout(30):
+        async for change in client.bus.bucket("tasks", TaskRecord).watch(task_id):
+            if change.value is not None and change.value.measured_bytes == measured:
+                break
 
     again = await client.submit(script)
     await seen(client, again)

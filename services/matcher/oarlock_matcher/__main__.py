@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 
 from oarlock_matcher.adapters.decision_log import DecisionLog
 from oarlock_matcher.handlers.leading import Leading
+from oarlock_matcher.handlers.records import Records
 from oarlock_matcher.settings import MatcherSettings
 from oarlock_runtime import Leadership, Service, Tracing, configure_logging, connect
+from oarlock_schemas import RunRecord
 
 
 def _now() -> str:
@@ -37,6 +39,7 @@ async def main(settings: MatcherSettings) -> None:
     async def lead() -> None:
         await leadership.run(leading.reign)
 
+    service.consume("matcher-completed", bus.subjects.completed(), RunRecord, Records(bus).completed)
     service.background(lead, name="leadership")
     await service.run()
 

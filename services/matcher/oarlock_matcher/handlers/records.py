@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from oarlock_runtime import Bucket, Bus, StaleRevision
-from oarlock_schemas import FINAL, MOVES, State, TaskRecord
+from oarlock_runtime import Bucket, Bus, Context, StaleRevision
+from oarlock_schemas import FINAL, MOVES, RunRecord, State, TaskRecord
 
 BY = "matcher"
 
@@ -21,6 +21,18 @@ class Records:
         """The record, None when there is none."""
         entry = await self._bucket.get(task_id)
         return None if entry is None else entry.value
+
+    async def completed(self, run: RunRecord, context: Context) -> None:
+        """Write what a run really used into its task's record; any copy of the matcher may."""
+        del context
+        measured = run.measured.peak_process_bytes or run.measured.peak_device_bytes
+
+        def step(record: TaskRecord | None) -> TaskRecord | None:
+            if record is None or record.attempt != run.attempt or record.measured_bytes == measured:
+                return None
+            return record.model_copy(update={"measured_bytes": measured})
+
+        await self._bucket.change(run.task_id, step)
 
     async def prune(self, keep: int) -> int:
         """Forget the ended tasks beyond the ``keep`` that ended last; returns how many were forgotten."""

@@ -35,6 +35,19 @@ def summarise(machine: Machine, framework: str | None, stopped: str | None) -> R
     return reading
 
 
+def _without_copies(models: list[LayerInstance], learning: set[int]) -> list[LayerInstance]:
+    """The models less the copies of a trained one that are only kept or validated (moving averages, ``deepcopy``)."""
+
+    def trained(root: LayerInstance) -> bool:
+        return any(id(parameter) in learning for _, parameter in root.named_parameters())
+
+    def make(root: LayerInstance) -> tuple[str, tuple[tuple[int, ...] | None, ...]]:
+        return root.cls.qualname, tuple(parameter.shape for _, parameter in root.named_parameters())
+
+    made = {make(root) for root in models if trained(root)}
+    return [root for root in models if trained(root) or make(root) not in made]
+
+
 def _inputs(reading: Reading, engine: Any) -> None:
     """Where no loader gave the batch: what the model was first called with, and the dimension its inputs share."""
     if reading.inputs:
@@ -54,6 +67,7 @@ def _models(reading: Reading, engine: Any) -> None:
     called: list[LayerInstance] = list(engine.roots)
     inner = {id(layer) for root in called for path, layer in root.named_modules() if path}
     models = [root for root in called if id(root) not in inner and next(root.named_parameters(), None) is not None]
+    models = _without_copies(models, engine.learning)
     if not models:
         return
     reading.roots = [module_tree(root) for root in models]

@@ -56,6 +56,8 @@ class Engine:
         self.locate: Callable[[], Where | None] | None = None
         self.roots: list[LayerInstance] = []
         self.step_inputs: list[tuple[Shape, str]] = []
+        self.learning: set[int] = set()
+        """``id`` of every leaf that a backward pass gave a gradient (the leaves of models live as long as we do)."""
         self.root_inputs: dict[int, list[TensorSpec]] = {}
         """What the first call of each root was given, by the root's ``id``."""
         self._released: set[int] = set()
@@ -515,6 +517,8 @@ class Engine:
 
     def accumulate(self, leaf: Tensor, grad: Grad) -> None:
         """Give ``leaf`` its gradient as the framework does."""
+        if leaf.is_parameter:
+            self.learning.add(id(leaf))
         held = leaf.grad
         if held is None or leaf.cleared or held.storage is None:
             if grad.shared or not grad.dense or grad.dtype != leaf.dtype:
