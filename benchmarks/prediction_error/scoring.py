@@ -10,7 +10,7 @@ from benchmarks.prediction_error.cases import MIB
 from benchmarks.prediction_error.predict import Prediction
 
 LEAST_ROWS = 4
-"""So many other rows are asked for before a campaign's context is found from them; else the product's table gives it."""
+"""So many other rows are asked for before a campaign's context is found from them; else the product's is taken."""
 LEAST_ALIKE = 8
 """So many rows of the same kind of net are asked for before its context is told apart from the campaign's."""
 

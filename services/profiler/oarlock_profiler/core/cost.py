@@ -19,6 +19,11 @@ MATMUL_SHARE = {"fp32": 0.80, "tf32": 0.50, "fp16": 0.50, "bf16": 0.50}
 """Share of the data sheet's dense rate that large matrix products reach."""
 
 BANDWIDTH_SHARE = 0.75
+DEPTHWISE_SLOWDOWN = 4.0
+"""Depthwise convolutions take so many times their roofline: the kernels read their input once per filter position, and
+their backward passes sum badly. Found on timm's training table of an RTX 3090 (4 on four of five folds of the model
+families, 5 on the fifth)."""
+
 LINK_SHARE = 0.70
 KERNEL_SECONDS = 3e-6
 """Shortest kernel on an accelerator, launch to launch on a busy stream."""
@@ -70,7 +75,9 @@ def work_of(trace: Trace, *, devices: int = 1, gradient_bytes: int = 0) -> Work:
     return Work(ops, sum(op.flops for op in ops), sum(op.bytes_moved for op in ops), len(ops), sent)
 
 
-def step_seconds(work: Work, device: DeviceSpec, framework: str | None) -> float | None:
+def step_seconds(
+    work: Work, device: DeviceSpec, framework: str | None, *, depthwise_slowdown: float = DEPTHWISE_SLOWDOWN
+) -> float | None:
     """Seconds of one step of ``work`` on ``device``; None when the device's rates are not known."""
     rates = _rates(device)
     bandwidth = device.bandwidth_bytes_per_second or (HOST_BYTES_PER_SECOND if device.is_host else None)
@@ -82,6 +89,8 @@ def step_seconds(work: Work, device: DeviceSpec, framework: str | None) -> float
     for op in work.ops:
         form = number_format(op, device, framework) if op.matmul or op.flops > 8 * op.bytes_moved else "fp32"
         seconds = max(op.flops / rates[form], op.bytes_moved / bandwidth, least)
+        if not device.is_host and op.kernel.startswith("depthwise_"):
+            seconds *= depthwise_slowdown
         if op.phase == "backward":
             backward += seconds
         else:
