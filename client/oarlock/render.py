@@ -74,7 +74,10 @@ def portrait(p: Portrait, *, evidence_limit: int = 24, model_depth: int = 3) -> 
     if p.fit:
         parts += [Text(), _fit(p)]
     if p.advice:
-        parts += [Text(), advice(p.advice)]
+        parts += [
+            Text(),
+            advice(p.advice, "there is room to" if p.fit and p.fit.verdict == "fits" else "what would help"),
+        ]
     return Group(*parts)
 
 
@@ -176,9 +179,9 @@ def _fit(p: Portrait) -> Text:
     return text
 
 
-def advice(items: Iterable[Advice]) -> Table:
+def advice(items: Iterable[Advice], title: str = "what would help") -> Table:
     """What would make it fit, least change first."""
-    table = _grid("what would help", "", "")
+    table = _grid(title, "", "")
     for item in items:
         table.add_row(f"  {item.text}", size(item.reserve_bytes or item.device_bytes), Text(item.text_zh, style="dim"))
     return table
