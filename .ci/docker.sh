@@ -6,11 +6,23 @@
 #   .ci/docker.sh stop             end the engine that was started here
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
+PATH=$PATH:/usr/sbin:/sbin
 home=${OARLOCK_DOCKER_HOME:-/var/tmp/oarlock-docker-$(id -u)}
 socket=unix://$home/docker.sock
 
+# A bridge of our own: published ports need one, and the usual docker0 may be another engine's, or be left over.
+bridge=oarlock-ci0
+
 if [ "${1:-start}" = stop ]; then
-    [ -f "$home/pid" ] && kill "$(cat "$home/pid")" 2>/dev/null || true
+    pid=$(cat "$home/pid" 2>/dev/null || true)
+    if [ -n "$pid" ] && kill "$pid" 2>/dev/null; then
+        tries=0
+        while kill -0 "$pid" 2>/dev/null && [ $tries -lt 100 ]; do
+            tries=$((tries + 1))
+            sleep 0.2
+        done
+    fi
+    ip link delete $bridge 2>/dev/null || true
     exit 0
 fi
 
@@ -24,9 +36,9 @@ find_programs() {
 }
 
 find_programs
-if [ ! -x "$dockerd" ] || [ -z "$cli" ] || ! command -v busybox >/dev/null; then
+if [ ! -x "$dockerd" ] || [ -z "$cli" ] || ! command -v busybox >/dev/null || ! command -v ip >/dev/null; then
     apt-get update -qq >&2
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker.io busybox-static >&2
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker.io busybox-static iproute2 >&2
     find_programs
 fi
 
@@ -37,11 +49,11 @@ mkdir -p "$home/bin"
     if ! docker_cli version >/dev/null 2>&1; then
         install -m 755 "$here/nvidia-container-runtime-hook" "$home/bin/"
         rm -f "$home/pid" "$home/docker.sock"
-        # Published ports need a bridge; where another engine has the usual one we do without.
         network="--bridge none"
-        if [ -e "$home/bridge" ] || [ ! -e /sys/class/net/docker0 ]; then
-            touch "$home/bridge"
-            network="--bip 172.31.250.1/24"
+        if ip link show $bridge >/dev/null 2>&1 || {
+            ip link add $bridge type bridge && ip addr add 172.31.250.1/24 dev $bridge && ip link set $bridge up
+        } >&2; then
+            network="--bridge $bridge"
         fi
         PATH=$home/bin:/usr/sbin:/sbin:$PATH setsid "$dockerd" \
             --data-root "$home/data" --exec-root "$home/exec" --host "$socket" --pidfile "$home/pid" \
