@@ -7,6 +7,7 @@ own core, so there is nothing to ask over the bus.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +33,8 @@ def replay(path: Path) -> list[dict[str, Any]]:
     """
     try:
         return [
-            {"reign": number, "decisions": count, "mismatches": [_plain(m) for m in mismatches]}
+            {"reign": number, "decisions": count, "mismatches": [asdict(m) for m in mismatches]}
             for number, count, mismatches in replay_file(path)
         ]
     except (OSError, UnicodeDecodeError, BadRecord, KeyError, TypeError) as error:
         raise NoDecisionLog(f"{path}: {error}") from error
-
-
-def _plain(mismatch: Any) -> dict[str, Any]:
-    """A mismatch as plain values."""
-    names = ("number", "event", "expected", "found")
-    return {name: getattr(mismatch, name) for name in names}

@@ -157,20 +157,9 @@ class AsyncClient:
 
     async def events(self, task_id: str, *, follow: bool = True) -> AsyncIterator[TaskEvent]:
         """The task's events from its first on. With ``follow`` it goes on until the run record or a final state."""
-        subjects = self.bus.subjects
         known = asyncio.Event()
-        named = [
-            subjects.submitted(task_id),
-            subjects.profiled(task_id),
-            subjects.queued(task_id),
-            subjects.rejected(task_id),
-            subjects.placed(task_id=task_id),
-            subjects.launched(task_id),
-            subjects.finished(task_id),
-            subjects.cancel(task_id),
-        ]
-        stream = self.bus.watch(named, start="all", caught_up=known)
-        queue: asyncio.Queue[TaskEvent | None] = asyncio.Queue()
+        stream = self.bus.watch(self.bus.subjects.of_task(task_id), start="all", caught_up=known)
+        queue: asyncio.Queue[TaskEvent] = asyncio.Queue()
 
         async def pump() -> None:
             async for message in stream:
@@ -190,8 +179,7 @@ class AsyncClient:
                     if follow and known.is_set() and (await self.task(task_id)).final:
                         return
                     continue
-                if event is not None:
-                    yield event
+                yield event
         finally:
             await _ended(pumping)
 
@@ -289,19 +277,8 @@ class AsyncClient:
 
     async def history(self, *, limit: int = 50) -> list[RunRecord]:
         """The last run records, oldest first: predicted and measured side by side."""
-        caught_up = asyncio.Event()
-        records: list[RunRecord] = []
-        stream = self.bus.watch(self.bus.subjects.completed(), start="all", caught_up=caught_up)
-
-        async def collect() -> None:
-            async for message in stream:
-                if (record := _readable(RunRecord, message)) is not None:
-                    records.append(record)
-
-        collecting = asyncio.create_task(collect())
-        waiting = asyncio.create_task(caught_up.wait())
-        await asyncio.wait({collecting, waiting}, timeout=10, return_when=asyncio.FIRST_COMPLETED)
-        await _ended(collecting, waiting)
+        messages = await self.bus.stored(self.bus.subjects.completed())
+        records = [record for message in messages if (record := _readable(RunRecord, message)) is not None]
         return records[-limit:]
 
 

@@ -360,6 +360,26 @@ class Bus:
         finally:
             await reader.aclose()
 
+    async def stored(self, subject: str | Sequence[str], *, timeout_seconds: float = 10.0) -> list[BusMessage]:
+        """Everything stored on ``subject`` so far, in order; what came in time where the server is slow.
+
+        Raises:
+            PermanentError: the subject is not stored.
+        """
+        filters = [subject] if isinstance(subject, str) else list(subject)
+        found: list[BusMessage] = []
+        reader = read_ordered(self, self.stream_of(filters), filters, start="all")
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout_seconds):
+                    async for message in reader:
+                        if message is None:
+                            break
+                        found.append(message)
+        finally:
+            await reader.aclose()
+        return found
+
     async def last(self, subject: str) -> BusMessage | None:
         """The newest stored message on ``subject`` (wildcards allowed); None where there is none.
 

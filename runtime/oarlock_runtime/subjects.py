@@ -116,6 +116,11 @@ class Subjects:
     def cancel(self, task_id: Token = ANY) -> str:
         return self._task("cancel", task_id)
 
+    def of_task(self, task_id: str) -> list[str]:
+        """Filters for everything that happens to one task, whatever its site."""
+        named = (self.submitted, self.profiled, self.queued, self.rejected, self.launched, self.finished, self.cancel)
+        return [*(subject(task_id) for subject in named), self.placed(task_id=task_id)]
+
     def all_tasks(self) -> str:
         """Everything that happens to tasks, in order."""
         return f"{self.prefix}.tasks.>"

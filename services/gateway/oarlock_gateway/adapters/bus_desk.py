@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
@@ -43,23 +42,9 @@ class BusDesk:
 
     async def history(self, task_id: str) -> list[dict[str, Any]]:
         """Read the stream from the task's first event to now."""
-        found: list[dict[str, Any]] = []
-        caught_up = asyncio.Event()
-
-        async def collect() -> None:
-            stream = self._bus.watch(self._subjects(task_id), start="all", caught_up=caught_up)
-            async for message in stream:
-                if (event := _event(message)) is not None:
-                    found.append(event)
-
-        collecting = asyncio.create_task(collect())
-        waiting = asyncio.create_task(caught_up.wait())
-        try:
-            await asyncio.wait({collecting, waiting}, timeout=_HISTORY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            collecting.cancel()
-            waiting.cancel()
-        return found
+        subjects = self._bus.subjects.of_task(task_id)
+        messages = await self._bus.stored(subjects, timeout_seconds=_HISTORY_SECONDS)
+        return [event for message in messages if (event := _event(message)) is not None]
 
     async def cancel(self, task_id: str, reason: str | None) -> None:
         """Publish `tasks.cancel.{id}`; asking twice is asking once."""
@@ -71,7 +56,7 @@ class BusDesk:
         if task_id is None:
             stream = self._bus.watch(self._bus.subjects.all_tasks(), start="new")
         else:
-            stream = self._bus.watch(self._subjects(task_id), start="all")
+            stream = self._bus.watch(self._bus.subjects.of_task(task_id), start="all")
         async for message in stream:
             if (event := _event(message)) is not None:
                 yield event
@@ -81,11 +66,6 @@ class BusDesk:
         async for message in self._bus.watch(self._bus.subjects.logs(task_id), start="all"):
             with suppress(InvalidMessage):
                 yield read(LogLine, message.data)[0].model_dump(mode="json")
-
-    def _subjects(self, task_id: str) -> list[str]:
-        of = self._bus.subjects
-        named = (of.submitted, of.profiled, of.queued, of.rejected, of.launched, of.finished, of.cancel)
-        return [*(subject(task_id) for subject in named), of.placed(task_id=task_id)]
 
 
 def _event(message: BusMessage) -> dict[str, Any] | None:
