@@ -77,6 +77,9 @@ class TaskRecord(Message):
     device_kind: str | None = None
     predicted_bytes: int | None = None
     measured_bytes: int | None = None
+    ran_out_of_bytes: int | None = Field(
+        None, description="What the device could give when a run of the task ran out of memory; the next needs more."
+    )
     simulated: bool = False
     trace_id: str | None = None
     history: list[StateChange] = Field(default_factory=list)

@@ -11,7 +11,7 @@ from oarlock_matcher.handlers.records import Records
 from oarlock_runtime import Bus, EmbeddedServer, Service
 from oarlock_schemas import LeaseBook, StateChange, TaskCancel, TaskQueued, TaskRecord, TaskRejected, read
 
-from .conftest import Fleet, device, leading, profiled
+from .conftest import GIB, Fleet, device, leading, profiled
 
 
 async def book(bus: Bus, uid: str) -> list[str]:
@@ -91,6 +91,25 @@ async def test_out_of_memory_is_tried_again_on_a_larger_device(bus: Bus, fleet: 
     again = await fleet.placement("t", attempt=2)
     assert again.devices[0].uid == "GPU-l"
     await freed(bus, "GPU-s")
+
+
+async def test_after_out_of_memory_a_larger_device_of_the_same_kind_will_do(
+    bus: Bus, nats: EmbeddedServer, fleet: Fleet
+) -> None:
+    await fleet.add(device("GPU-s", "RTX 3090", "n2", 24))
+    async with await Bus.connect(nats.url, token=nats.token, name="m1") as one, leading(one, "one"):
+        await fleet.submit(profiled("t", 10))
+        await fleet.placement("t")
+        await fleet.add(device("GPU-e", "RTX 3090", "n3", 24), device("GPU-l", "RTX 3090", "n4", 48))
+        await fleet.submit(profiled("other", 30, resource_policy={"required_devices": ["RTX 3090"]}))
+        assert (await fleet.placement("other")).devices[0].uid == "GPU-l"
+        await fleet.finish("t", "oom", devices=("GPU-s",))
+        # Two idle devices of the size that was too small do not tempt it, nor the next leader.
+        record = await fleet.state("t", "queued")
+        assert record.ran_out_of_bytes is not None and record.ran_out_of_bytes > 23 * GIB
+    async with await Bus.connect(nats.url, token=nats.token, name="m2") as two, leading(two, "two"):
+        await fleet.finish("other", "ok", devices=("GPU-l",))
+        assert (await fleet.placement("t", attempt=2)).devices[0].uid == "GPU-l"
 
 
 async def test_a_failed_run_is_tried_again_as_often_as_its_retries_allow(fleet: Fleet, matcher: Service) -> None:

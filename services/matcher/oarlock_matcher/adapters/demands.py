@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
-from oarlock_accelerators import find_kind
 from oarlock_matcher.adapters.fleet_kinds import CPU_VENDOR, canonical, kinds_meant
 from oarlock_matcher.core.demand import Demand
 from oarlock_schemas import MemoryParts, TaskProfiled, TaskRecord
@@ -62,7 +60,7 @@ def demand_of(event: TaskProfiled, record: TaskRecord | None, fleet: Mapping[str
         attempt=max(event.attempt, record.attempt if record is not None else 1),
         device_count=count,
         device_bytes=peak.device_bytes,
-        reserve_bytes=peak.reserve_bytes,
+        reserve_bytes=_reserve(peak.reserve_bytes, record),
         compute_milli=CPU_COMPUTE_MILLI if shared_cpu else 1000,
         exclusive=policy.exclusive,
         memory_threshold=policy.memory_threshold,
@@ -88,18 +86,11 @@ def demand_of(event: TaskProfiled, record: TaskRecord | None, fleet: Mapping[str
     )
 
 
-def after_oom(demand: Demand, kind: str, attempt: int) -> Demand:
-    """The demand of the attempt after a run died of out-of-memory on ``kind``: what it needs is more than that had."""
-    found = find_kind(kind)
-    floor = (found.usable_bytes or found.memory_bytes or 0) + 1 if found is not None else 0
-    floor = max(floor, demand.device_bytes or 0)
-    return replace(
-        demand,
-        attempt=attempt,
-        device_bytes=floor or None,
-        reserve_bytes=max(floor, demand.reserve_bytes or 0) or None,
-        forbidden_kinds=demand.forbidden_kinds | {kind},
-    )
+def _reserve(predicted_bytes: int | None, record: TaskRecord | None) -> int | None:
+    """What to book: more than a run of the task had when it ran out of memory, whatever was predicted. A larger device
+    of the same kind will do."""
+    had = None if record is None else record.ran_out_of_bytes
+    return predicted_bytes if had is None else max(had + 1, predicted_bytes or 0)
 
 
 def _computes_on_host(event: TaskProfiled) -> bool:

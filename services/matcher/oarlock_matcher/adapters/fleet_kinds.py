@@ -37,11 +37,18 @@ def _device(state: DeviceState) -> Device:
         uid=state.uid,
         node=state.node,
         model=_model(state.kind, state.vendor, state.memory_bytes, state.price_per_hour, state.simulated),
-        usable_bytes=kind.usable_bytes if kind is not None and kind.vendor != CPU_VENDOR else None,
+        usable_bytes=_usable(kind, state.memory_bytes),
         health=Health.OK if state.healthy else Health.FAILED,
         cordoned=state.cordoned,
         link_group=state.link_group,
     )
+
+
+def _usable(kind: Kind | None, memory_bytes: int) -> int | None:
+    """What an idle device gives a task: all but what the driver keeps, which is the same whatever the memory's size."""
+    if kind is None or kind.vendor == CPU_VENDOR or kind.usable_bytes is None or kind.memory_bytes is None:
+        return None
+    return max(0, memory_bytes - max(0, kind.memory_bytes - kind.usable_bytes))
 
 
 @lru_cache(maxsize=4096)

@@ -80,7 +80,7 @@ def rejected(
 ) -> TaskRejected:
     """Why a task will not run, and the profiler's advice on what would make it fit.
 
-    ``died_of_memory_on``: the kind that its last run showed to be too small, which no other attempt gets.
+    ``died_of_memory_on``: the kind of the device that a run of it showed to be too small.
     """
     message = {
         "no_device_fits": "no device of this fleet can take the task",
@@ -97,14 +97,16 @@ def rejected(
         "invalid": "任务参数无效",
     }.get(effect.code, effect.code)
     largest = effect.largest_bytes_seen
-    if effect.code == "no_device_fits" and effect.smallest_bytes is not None and effect.smallest_bytes > (largest or 0):
+    if effect.code == "no_device_fits" and died_of_memory_on is not None:
+        message += f": it ran out of memory on {died_of_memory_on}, and there is no larger device it may use"
+        chinese += f": 在 {died_of_memory_on} 上内存不足, 且没有更大的可用设备"
+    elif (
+        effect.code == "no_device_fits" and effect.smallest_bytes is not None and effect.smallest_bytes > (largest or 0)
+    ):
         has = f"; the largest here has {gigabytes(largest)}" if largest else ""
         has_zh = f", 现有最大为 {gigabytes(largest)}" if largest else ""
         message += f": it needs a device of at least {gigabytes(effect.smallest_bytes)}{has}"
         chinese += f": 需要至少 {gigabytes(effect.smallest_bytes)} 的设备{has_zh}"
-    elif effect.code == "no_device_fits" and died_of_memory_on is not None:
-        message += f": it ran out of memory on {died_of_memory_on}, and there is no larger kind"
-        chinese += f": 在 {died_of_memory_on} 上内存不足, 且没有更大的设备"
     elif effect.code in {"no_device_fits", "invalid"} and effect.reasons:
         # Memory is not what stands in the way; the first reason says what does.
         message += f": {effect.reasons[0].sentence}"

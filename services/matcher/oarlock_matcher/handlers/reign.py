@@ -221,6 +221,7 @@ class Reign:
     async def _finished(self, event: TaskFinished) -> None:
         profiled = self._profiled.get(event.task_id) or await self._last_profiled(event.task_id)
         record = await self._records.get(event.task_id)
+        had = self._had_bytes(event) if event.outcome == "oom" else None
         # Whatever this core knows of the task, the books must not keep what the run held.
         for uid in event.device_uids:
             await self._books.release_device(uid, event.task_id, event.attempt)
@@ -237,12 +238,21 @@ class Reign:
             return
         attempt = event.attempt + 1
         note = f"attempt {event.attempt} ended: {event.outcome}"
-        moved = await self._records.move(event.task_id, "queued", event.finished_at, note, attempt=attempt)
+        learned = {} if had is None else {"ran_out_of_bytes": max(had, record.ran_out_of_bytes or 0)}
+        moved = await self._records.move(event.task_id, "queued", event.finished_at, note, attempt=attempt, **learned)
         self._profiled[event.task_id] = profiled
         demand = replace(demands.demand_of(profiled, moved or record, self._kinds()), attempt=attempt)
-        if event.outcome == "oom" and record.device_kind is not None:
-            demand = demands.after_oom(demand, record.device_kind, attempt)
         await self._feed(ev.TaskArrived(demand))
+
+    def _had_bytes(self, event: TaskFinished) -> int | None:
+        """What the run could take at most on the tightest of its devices: all that others did not hold."""
+        fleet = self._state.fleet
+        left: list[int] = []
+        for uid in event.device_uids:
+            if (place := fleet.place_of.get(uid)) is not None:
+                others = sum(s.bytes for (task, _), s in fleet.holders.get(uid, {}).items() if task != event.task_id)
+                left.append(max(0, int(fleet.bytes_usable[place]) - others))
+        return min(left, default=None)
 
     async def cancel(self, event: TaskCancel, context: Context) -> None:
         """Somebody no longer wants a task; a run's own end is the launcher's to bring about."""
@@ -351,10 +361,7 @@ class Reign:
             log.warning("a waiting task's portrait is gone from the stream", task_id=record.task_id)
             return
         self._profiled[record.task_id] = profiled
-        demand = demands.demand_of(profiled, record, self._kinds())
-        if (kind := _died_of_memory_on(record)) is not None:
-            demand = demands.after_oom(demand, kind, record.attempt)
-        await self._feed(ev.TaskArrived(demand))
+        await self._feed(ev.TaskArrived(demands.demand_of(profiled, record, self._kinds())))
 
     async def _last_profiled(self, task_id: str) -> TaskProfiled | None:
         body = await self._bus.last(self._bus.subjects.profiled(task_id))
@@ -362,10 +369,8 @@ class Reign:
 
 
 def _died_of_memory_on(record: TaskRecord | None) -> str | None:
-    """The kind of device on which the last attempt ran out of memory, where it did and the next one waits."""
-    if record is None or record.attempt < 2 or not record.history or "oom" not in (record.history[-1].note or ""):
-        return None
-    return record.device_kind
+    """The kind of device on which a run of the task last ran out of memory; None where none did."""
+    return None if record is None or record.ran_out_of_bytes is None else record.device_kind
 
 
 def _readable(model: type[M], message: BusMessage) -> M | None:
