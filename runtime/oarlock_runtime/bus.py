@@ -65,6 +65,8 @@ class Bus:
         """Times the connection was made anew."""
         self.closed = asyncio.Event()
         """Set when the connection is over for good."""
+        self._reachable = asyncio.Event()
+        self._reachable.set()
         self._denials: set[str] = set()
         self._asking: dict[asyncio.Timeout, str | None] = {}
         self._on_reconnect: set[Callable[[], None]] = set()
@@ -440,7 +442,7 @@ class Bus:
         with contextlib.suppress(nats.errors.Error, TimeoutError, OSError):
             async with asyncio.timeout(_DRAIN_SECONDS):
                 await self.client.close()
-        self.closed.set()
+        await self._closed()
 
     async def __aenter__(self) -> Bus:
         return self
@@ -453,17 +455,25 @@ class Bus:
         """A time-out that strikes early where no answer can come any more.
 
         That is after a reconnection, as what was asked on the old connection is lost, and when the server refuses a
-        publish whose subject begins with ``subject``.
+        publish whose subject begins with ``subject``. Without a connection nothing is asked until there is one: the
+        client would keep it and send it later, when nobody awaits the answer any more.
 
         Raises:
             TimeoutError: no answer.
         """
         async with asyncio.timeout(seconds) as scope:
+            await self._connection()
             self._asking[scope] = subject.lower() if subject else None
             try:
                 yield
             finally:
                 del self._asking[scope]
+
+    async def _connection(self) -> None:
+        # The client calls itself connected before it has subscribed again, hence an event of our own.
+        if not self.client.is_connected and not self.client.is_closed:
+            self._reachable.clear()
+        await self._reachable.wait()
 
     def denied(self, subject: str) -> bool:
         """Whether the server has refused this subject since we last asked; bounded memory."""
@@ -482,16 +492,19 @@ class Bus:
     async def _reconnected(self) -> None:
         self.reconnect_count += 1
         log.info("bus reconnected", count=self.reconnect_count)
+        self._reachable.set()
         for scope in self._asking:
             _strike(scope)
         for callback in list(self._on_reconnect):
             callback()
 
     async def _disconnected(self) -> None:
+        self._reachable.clear()
         log.warning("bus disconnected")
 
     async def _closed(self) -> None:
         self.closed.set()
+        self._reachable.set()
 
 
 def _strike(scope: asyncio.Timeout) -> None:

@@ -39,7 +39,7 @@ _PAUSE_FIRST_SECONDS = 0.001
 _PAUSE_MAX_SECONDS = 0.05
 _SERVER_TIMEOUT_SECONDS = 5.0
 _READ_SECONDS = 5.0
-_READ_PAUSE_SECONDS = 0.1
+_PAUSE_SECONDS = 0.1
 
 
 class _Delete:
@@ -250,7 +250,7 @@ class Bucket(Generic[V]):
                 # Reading again is harmless, and a server that restarts is back within a second.
                 if asyncio.get_running_loop().time() >= deadline or self._bus.closed.is_set():
                     raise BusUnavailable(f"bucket {self.name} does not answer: {error!r}") from error
-                await asyncio.sleep(_READ_PAUSE_SECONDS)
+                await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _write(self, key: str, value: V, revision: int | None, ttl_seconds: float | None) -> int:
         headers: dict[str, str] = {}
@@ -261,26 +261,33 @@ class Bucket(Generic[V]):
         return await self._publish(key, encode(cast("Any", value)), headers, revision or 0)
 
     async def _publish(self, key: str, data: bytes, headers: dict[str, str], expected: int) -> int:
-        # Not repeated on a time-out: whether the first one happened is for the caller to find out by reading.
-        try:
-            check_size(headers, data, MESSAGE_MAX_BYTES)
-            async with self._bus.until_reconnected(_SERVER_TIMEOUT_SECONDS, self._subject(key)):
-                ack = await self._bus.jetstream.publish(
-                    self._subject(key), data, timeout=_SERVER_TIMEOUT_SECONDS, headers=dict(headers)
-                )
-            return int(ack.seq)
-        except nats.js.errors.APIError as error:
-            if error.err_code in _WRONG_LAST_SEQUENCE:
-                raise StaleRevision(key, expected) from error
-            if error.code is not None and error.code < 500:
-                raise PermanentError(f"bucket {self.name} refuses {key!r}: {error.description}") from error
-            raise BusUnavailable(f"bucket {self.name}: {error.description}") from error
-        except (nats.errors.Error, TimeoutError) as error:
-            if self._bus.denied(self._subject(key)):
-                raise PermanentError(
-                    f"this user may not write {key!r} of {self.name}", fix="see the server's users"
-                ) from error
-            raise BusUnavailable(f"bucket {self.name} does not answer: {error!r}") from error
+        check_size(headers, data, MESSAGE_MAX_BYTES)
+        deadline = asyncio.get_running_loop().time() + _SERVER_TIMEOUT_SECONDS
+        while True:
+            try:
+                # Not repeated on a time-out: whether the first one happened is for the caller to find out by reading.
+                async with self._bus.until_reconnected(_SERVER_TIMEOUT_SECONDS, self._subject(key)):
+                    ack = await self._bus.jetstream.publish(
+                        self._subject(key), data, timeout=_SERVER_TIMEOUT_SECONDS, headers=dict(headers)
+                    )
+                return int(ack.seq)
+            except nats.js.errors.NoStreamResponseError as error:
+                # A server that has just started: nobody heard it, so repeating is safe.
+                if asyncio.get_running_loop().time() >= deadline:
+                    raise BusUnavailable(f"bucket {self.name} does not answer: {error!r}") from error
+                await asyncio.sleep(_PAUSE_SECONDS)
+            except nats.js.errors.APIError as error:
+                if error.err_code in _WRONG_LAST_SEQUENCE:
+                    raise StaleRevision(key, expected) from error
+                if error.code is not None and error.code < 500:
+                    raise PermanentError(f"bucket {self.name} refuses {key!r}: {error.description}") from error
+                raise BusUnavailable(f"bucket {self.name}: {error.description}") from error
+            except (nats.errors.Error, TimeoutError) as error:
+                if self._bus.denied(self._subject(key)):
+                    raise PermanentError(
+                        f"this user may not write {key!r} of {self.name}", fix="see the server's users"
+                    ) from error
+                raise BusUnavailable(f"bucket {self.name} does not answer: {error!r}") from error
 
     def _subject(self, key: str) -> str:
         if len(key) > _KEY_MAX_LENGTH or not _KEY.fullmatch(key):

@@ -157,6 +157,21 @@ async def test_watch_goes_on_over_a_server_restart(nats: EmbeddedServer, bus: Bu
     following.cancel()
 
 
+async def test_a_write_during_an_outage_waits_for_the_server(nats: EmbeddedServer, bus: Bus) -> None:
+    tasks = bus.bucket("tasks")
+    first = await tasks.put("t", {"n": 0})
+    nats.kill()
+    async with asyncio.timeout(20):
+        while bus.connected:
+            await asyncio.sleep(0)
+        writing = asyncio.create_task(tasks.update("t", {"n": 1}, first))
+        await asyncio.sleep(0)
+        nats.start()
+        await writing
+    entry = await tasks.get("t")
+    assert entry is not None and entry.value == {"n": 1}
+
+
 RACER = """
 import asyncio, sys
 from oarlock_runtime import Bus, Contended
