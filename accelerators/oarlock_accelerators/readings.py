@@ -44,6 +44,11 @@ def ratio(cell: object) -> float | None:
     return None if value is None or value < 0 else min(1.0, value / 100)
 
 
+def busy(cell: str) -> float | None:
+    """The utilisation in a cell that says more behind it (``100%      Default``)."""
+    return ratio(cell.split(maxsplit=1)[0]) if cell else None
+
+
 def size(cell: object, default_unit: str = "mib") -> int | None:
     """Bytes of ``49152MiB``, ``59963`` and the like. The tools' MB are MiB."""
     content = text(cell)

@@ -7,11 +7,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from oarlock_accelerators.framed_table import with_processes
 from oarlock_accelerators.model import Kind
 from oarlock_accelerators.readings import blocks, bus_id, integer, number, ratio, size, text
 from oarlock_accelerators.specs import kind
 from oarlock_accelerators.tool import ToolError
-from oarlock_accelerators.tool_vendor import Row, ToolVendor, attach, join
+from oarlock_accelerators.tool_vendor import Row, ToolVendor, join
 
 
 def _row(name: str, memory_mib: int, **columns: Any) -> Kind:
@@ -77,16 +78,12 @@ def parse_table(output: str) -> tuple[Row, ...]:
             rows.append(
                 Row(
                     slot=f"aip {index}",
+                    index=index,
                     pci_bus_id=bus_id(block[0][1]),
                     error_count=integer(block[0][2]),
                 )
             )
-    processes: dict[str, list[tuple[int, int | None]]] = {}
-    for line in output.partition("Compute Processes:")[2].splitlines():
-        found = _PROCESS.match(line.strip())
-        if found is not None:
-            processes.setdefault(f"aip {int(found.group(1))}", []).append((int(found.group(2)), size(found.group(3))))
-    return attach(rows, processes)
+    return with_processes(rows, output.partition("Compute Processes:")[2], _PROCESS)
 
 
 class GaudiVendor(ToolVendor):

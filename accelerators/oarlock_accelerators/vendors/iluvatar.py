@@ -8,22 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from oarlock_accelerators.framed_table import framed_devices, with_processes
 from oarlock_accelerators.model import Kind
-from oarlock_accelerators.readings import (
-    blocks,
-    bus_id,
-    celsius,
-    integer,
-    number,
-    ratio,
-    size,
-    text,
-    used_and_total,
-    watts,
-)
+from oarlock_accelerators.readings import busy, integer, number, ratio, size, text
 from oarlock_accelerators.specs import kind
 from oarlock_accelerators.tool import ToolError
-from oarlock_accelerators.tool_vendor import Row, ToolVendor, attach
+from oarlock_accelerators.tool_vendor import Row, ToolVendor
 
 
 def _row(name: str, memory_mib: int, **columns: Any) -> Kind:
@@ -43,7 +33,6 @@ _KINDS = (
 # fmt: on
 
 
-_TITLE = re.compile(r"(\d+)\s+(.+)$")
 _PROCESS = re.compile(r"^\|\s*(\d+)\s+(\d+)\s+.*?(\S+)\s*\|$")
 _DRIVER = re.compile(r"Driver Version:\s*(\S+)")
 _QUERY = (
@@ -55,38 +44,11 @@ _QUERY = (
 
 def parse_table(output: str) -> tuple[Row, ...]:
     """The devices and processes of ``ixsmi``."""
-    version = _DRIVER.search(output)
-    rows = []
-    for block in blocks(output):
-        if len(block) < 2 or len(block[0]) < 2 or len(block[1]) < 3:
-            continue
-        (title, place), (state, memory, load) = block[0][:2], block[1][:3]
-        found = _TITLE.match(title)
-        address = bus_id(place)
-        if found is None or address is None:
-            continue
-        used, total = used_and_total(memory)
-        rows.append(
-            Row(
-                slot=address,
-                index=int(found.group(1)),
-                name=found.group(2),
-                pci_bus_id=address,
-                used_bytes=used,
-                total_bytes=total,
-                utilization_ratio=ratio(load.split()[0]) if load else None,
-                temperature_celsius=celsius(state),
-                power_watts=watts(state),
-                driver_version=None if version is None else version.group(1),
-            )
-        )
-    slots = {row.index: row.slot for row in rows}
-    processes: dict[str, list[tuple[int, int | None]]] = {}
-    for line in output.partition("Processes:")[2].splitlines():
-        process = _PROCESS.match(line.strip())
-        if process is not None and (slot := slots.get(int(process.group(1)))) is not None:
-            processes.setdefault(slot, []).append((int(process.group(2)), size(process.group(3))))
-    return attach(rows, processes)
+    rows = [
+        replace(row, utilization_ratio=busy(detail[2]))
+        for row, _, detail in framed_devices(output, _DRIVER, head_cells=2, detail_cells=3)
+    ]
+    return with_processes(rows, output.partition("Processes:")[2], _PROCESS)
 
 
 def parse_query(output: str) -> tuple[Row, ...]:

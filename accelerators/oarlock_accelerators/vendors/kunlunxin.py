@@ -10,19 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from oarlock_accelerators.framed_table import framed_devices, with_processes
 from oarlock_accelerators.model import Health, Kind
-from oarlock_accelerators.readings import (
-    blocks,
-    bus_id,
-    cells,
-    celsius,
-    integer,
-    ratio,
-    size,
-    text,
-    used_and_total,
-    watts,
-)
+from oarlock_accelerators.readings import bus_id, busy, cells, integer, ratio, size, text, used_and_total
 from oarlock_accelerators.specs import kind
 from oarlock_accelerators.tool import ToolError, ToolMissing
 from oarlock_accelerators.tool_vendor import Row, ToolVendor, attach, join
@@ -63,39 +53,11 @@ _BUS, _INDEX, _SERIAL = 0, 1, 2
 
 def parse_table(output: str) -> tuple[Row, ...]:
     """The devices and processes of ``xpu-smi``. The third line of a device is its on-chip cache, not its memory."""
-    version = _VERSION.search(output)
-    rows = []
-    for block in blocks(output):
-        if len(block) < 2 or len(block[0]) < 3 or len(block[1]) < 3:
-            continue
-        (title, place, errors), (state, memory, load) = block[0][:3], block[1][:3]
-        number_and_name = re.match(r"(\d+)\s+(.+?)(?:\s{2,}.*)?$", title)
-        address = bus_id(place)
-        if number_and_name is None or address is None:
-            continue
-        used, total = used_and_total(memory)
-        rows.append(
-            Row(
-                slot=address,
-                index=int(number_and_name.group(1)),
-                name=number_and_name.group(2),
-                pci_bus_id=address,
-                used_bytes=used,
-                total_bytes=total,
-                utilization_ratio=ratio(load.split()[0]) if load else None,
-                temperature_celsius=celsius(state),
-                power_watts=watts(state),
-                error_count=integer(errors),
-                driver_version=None if version is None else version.group(1),
-            )
-        )
-    slots = {row.index: row.slot for row in rows}
-    processes: dict[str, list[tuple[int, int | None]]] = {}
-    for line in output.partition("Processes:")[2].splitlines():
-        found = _PROCESS.match(line.strip())
-        if found is not None and (slot := slots.get(int(found.group(1)))) is not None:
-            processes.setdefault(slot, []).append((int(found.group(2)), size(found.group(3))))
-    return attach(rows, processes)
+    rows = [
+        replace(row, utilization_ratio=busy(detail[2]), error_count=integer(head[2]))
+        for row, head, detail in framed_devices(output, _VERSION, head_cells=3, detail_cells=3)
+    ]
+    return with_processes(rows, output.partition("Processes:")[2], _PROCESS)
 
 
 def parse_machine(output: str) -> tuple[Row, ...]:

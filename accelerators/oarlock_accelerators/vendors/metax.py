@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from oarlock_accelerators.framed_table import framed_devices, with_processes
 from oarlock_accelerators.model import Health, Kind
-from oarlock_accelerators.readings import blocks, bus_id, celsius, ratio, size, text, used_and_total, watts
+from oarlock_accelerators.readings import bus_id, busy, text
 from oarlock_accelerators.specs import kind
 from oarlock_accelerators.tool import ToolError
-from oarlock_accelerators.tool_vendor import Row, ToolVendor, attach, join
+from oarlock_accelerators.tool_vendor import Row, ToolVendor, join
 
 
 def _row(name: str, memory_mib: int, **columns: Any) -> Kind:
@@ -31,7 +33,6 @@ _KINDS = (
 # fmt: on
 
 
-_TITLE = re.compile(r"(\d+)\s+(.+?)(?:\s{2,}.*)?$")
 _PROCESS = re.compile(r"^\|\s*(\d+)\s+(\d+)\s+.*?(\S+)\s*\|$")
 _LISTED = re.compile(r"^GPU#(\d+)\s+(\S+)\s+(\S+)\s+(\S+)\s+\(UUID:\s*([^)]*)\)")
 _DRIVER = re.compile(r"Kernel Mode Driver Version:\s*(\S+)")
@@ -39,43 +40,17 @@ _DRIVER = re.compile(r"Kernel Mode Driver Version:\s*(\S+)")
 
 def parse_table(output: str) -> tuple[Row, ...]:
     """The devices and processes of ``mx-smi``, either layout."""
-    version = _DRIVER.search(output)
     has_state = "GPU-State" in output
     rows = []
-    for block in blocks(output):
-        if len(block) < 2 or len(block[0]) < 3 or len(block[1]) < 2:
-            continue
-        (title, place, load), (state, memory, *rest) = block[0][:3], block[1]
-        found = _TITLE.match(title)
-        address = bus_id(place)
-        if found is None or address is None:
-            continue
-        used, total = used_and_total(memory)
-        word = text(rest[0]) if has_state and rest else None
-        bad = has_state and (word is None or word.lower() != "available")
-        rows.append(
-            Row(
-                slot=address,
-                index=int(found.group(1)),
-                name=found.group(2),
-                pci_bus_id=address,
-                used_bytes=used,
-                total_bytes=total,
-                utilization_ratio=ratio(load.split()[0]) if load else None,
-                temperature_celsius=celsius(state),
-                power_watts=watts(state),
-                health=Health.DEGRADED if bad else Health.OK if has_state else None,
-                health_reason=f"mx-smi says {word or 'nothing'} of the GPU's state" if bad else None,
-                driver_version=None if version is None else version.group(1),
-            )
-        )
-    slots = {row.index: row.slot for row in rows}
-    processes: dict[str, list[tuple[int, int | None]]] = {}
-    for line in output.partition("Process:")[2].splitlines():
-        process = _PROCESS.match(line.strip())
-        if process is not None and (slot := slots.get(int(process.group(1)))) is not None:
-            processes.setdefault(slot, []).append((int(process.group(2)), size(process.group(3))))
-    return attach(rows, processes)
+    for row, head, detail in framed_devices(output, _DRIVER, head_cells=3, detail_cells=2):
+        row = replace(row, utilization_ratio=busy(head[2]))
+        if has_state:
+            word = text(detail[2]) if len(detail) > 2 else None
+            sound = word is not None and word.lower() == "available"
+            reason = None if sound else f"mx-smi says {word or 'nothing'} of the GPU's state"
+            row = replace(row, health=Health.OK if sound else Health.DEGRADED, health_reason=reason)
+        rows.append(row)
+    return with_processes(rows, output.partition("Process:")[2], _PROCESS)
 
 
 def parse_list(output: str) -> tuple[Row, ...]:
