@@ -264,6 +264,16 @@ def fleet(devices: Iterable[Any]) -> Table:
     return table
 
 
+def windows(items: Mapping[str, Any]) -> Table:
+    """``oarlock reserve list`` and ``oarlock maintenance list``."""
+    table = _grid("name", "owner", "begins", "ends", "devices", "reason")
+    for name, w in items.items():
+        named = [*w.sites, *w.nodes, *w.kinds, *w.devices]
+        what = "everything" if w.everything else ", ".join(named)
+        table.add_row(name, w.owner or "–", w.begins_at, w.ends_at, Text(what), Text(w.reason or ""))
+    return table
+
+
 def faults(items: Iterable[Mapping[str, str]]) -> Table:
     """What is wrong with a message, each fault with its path."""
     table = _grid("where", "what")

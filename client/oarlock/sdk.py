@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -26,6 +27,7 @@ from oarlock_schemas import (
     TaskCancel,
     TaskRecord,
     TaskSubmitted,
+    Window,
     read,
 )
 
@@ -41,6 +43,14 @@ class TaskNotFound(LookupError):
 
 class DeviceNotFound(LookupError):
     """No device and no node has this name."""
+
+
+class WindowNotFound(LookupError):
+    """No reservation and no maintenance window has this name."""
+
+
+class WindowExists(ValueError):
+    """The name of a reservation or maintenance window is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +285,53 @@ class AsyncClient:
         entry = await self.bus.bucket("policy").change("matcher", change)
         return {} if entry is None else dict(entry.value)
 
+    async def windows(self) -> dict[str, Window]:
+        """Reservations and maintenance by name, by their beginning."""
+        found: dict[str, Window] = {}
+        stored = (await self.policy()).get("windows")
+        for name, document in (stored if isinstance(stored, dict) else {}).items():
+            try:
+                found[name], _ = read(Window, document if isinstance(document, dict) else "")
+            except InvalidMessage:
+                # Written by another hand; the matcher leaves it out as well, and logs why.
+                continue
+        return dict(sorted(found.items(), key=lambda item: (item[1].begins, item[0])))
+
+    async def add_window(self, name: str, window: Window) -> None:
+        """Reserve devices, or plan maintenance (a window without an owner). Ended windows are cleared away.
+
+        Raises:
+            WindowExists: there is one of this name that has not ended.
+        """
+        now = datetime.now(UTC).timestamp()
+
+        def change(document: dict[str, Any] | None) -> dict[str, Any]:
+            known = {key: value for key, value in _windows(document).items() if not _ended_before(value, now)}
+            if name in known:
+                raise WindowExists(f"there is a window {name!r} already; remove it first, or choose another name")
+            known[name] = window.model_dump(mode="json", exclude_defaults=True)
+            return {**(document or {}), "windows": known}
+
+        await self.bus.bucket("policy").change("matcher", change)
+
+    async def remove_window(self, name: str) -> None:
+        """Take a reservation or a maintenance window back.
+
+        Raises:
+            WindowNotFound: there is none of this name.
+        """
+
+        def change(document: dict[str, Any] | None) -> dict[str, Any]:
+            known = _windows(document)
+            if known.pop(name, None) is None:
+                raise WindowNotFound(
+                    f"no window {name!r}; `oarlock reserve list` and `oarlock maintenance list` show them"
+                )
+            kept = {key: value for key, value in (document or {}).items() if key != "windows"}
+            return {**kept, "windows": known} if known else kept
+
+        await self.bus.bucket("policy").change("matcher", change)
+
     async def history(self, *, limit: int = 50) -> list[RunRecord]:
         """The last run records, oldest first: predicted and measured side by side."""
         messages = await self.bus.stored(self.bus.subjects.completed())
@@ -308,6 +365,19 @@ def _object(message: BusMessage) -> dict[str, Any] | None:
     except InvalidPayload:
         return None
     return body if isinstance(body, dict) else None
+
+
+def _windows(document: Mapping[str, Any] | None) -> dict[str, Any]:
+    stored = (document or {}).get("windows")
+    return dict(stored) if isinstance(stored, Mapping) else {}
+
+
+def _ended_before(document: Any, now: float) -> bool:
+    try:
+        window, _ = read(Window, document if isinstance(document, Mapping) else "")
+    except InvalidMessage:
+        return False
+    return window.ends <= now
 
 
 def _first_seen(entry: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 from oarlock.bundle import Packed
 from oarlock.connection import Connection
 from oarlock.sdk import AsyncClient, FleetDevice, TaskEvent
-from oarlock_schemas import LogLine, RunRecord, TaskRecord, TaskSubmitted
+from oarlock_schemas import LogLine, RunRecord, TaskRecord, TaskSubmitted, Window
 
 T = TypeVar("T")
 
@@ -114,6 +114,18 @@ class Client:
     def policy(self, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """See :meth:`AsyncClient.policy`."""
         return self._run(self._async.policy(changes))
+
+    def windows(self) -> dict[str, Window]:
+        """See :meth:`AsyncClient.windows`."""
+        return self._run(self._async.windows())
+
+    def add_window(self, name: str, window: Window) -> None:
+        """See :meth:`AsyncClient.add_window`."""
+        self._run(self._async.add_window(name, window))
+
+    def remove_window(self, name: str) -> None:
+        """See :meth:`AsyncClient.remove_window`."""
+        self._run(self._async.remove_window(name))
 
     def history(self, *, limit: int = 50) -> list[RunRecord]:
         """See :meth:`AsyncClient.history`."""

@@ -55,6 +55,7 @@ from oarlock_schemas.task import (
     TaskSpec,
     TaskSubmitted,
 )
+from oarlock_schemas.window import Window
 from oarlock_schemas.yaml_file import read_yaml
 
 __all__ = [
@@ -115,6 +116,7 @@ __all__ = [
     "TaskSubmitted",
     "Token",
     "UnknownFact",
+    "Window",
     "after_run",
     "is_notebook",
     "json_path",

@@ -24,6 +24,7 @@ from oarlock_schemas.fleet import DeviceState, LeaseBook, NodeMetrics
 from oarlock_schemas.portrait import Portrait
 from oarlock_schemas.state import TaskRecord
 from oarlock_schemas.task import TaskSubmitted
+from oarlock_schemas.window import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,5 +61,5 @@ CHANNELS: tuple[Channel, ...] = (
     Channel("deadLetter", "dead.{service}", DeadReason, ("runtime",), (), "DEAD", header="Oarlock-Dead"),
 )
 
-STATES: tuple[type[Message], ...] = (TaskRecord, DeviceState, LeaseBook, Portrait)
+STATES: tuple[type[Message], ...] = (TaskRecord, DeviceState, LeaseBook, Portrait, Window)
 """What the key-value buckets hold, and the portrait by itself (`oarlock explain --format json`)."""

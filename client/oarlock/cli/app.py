@@ -6,7 +6,15 @@ import sys
 
 import typer
 
-from oarlock.cli import bus_verbs, calibration_verbs, operator_verbs, planning_verbs, reading_verbs, service_verbs
+from oarlock.cli import (
+    bus_verbs,
+    calibration_verbs,
+    operator_verbs,
+    planning_verbs,
+    reading_verbs,
+    service_verbs,
+    window_verbs,
+)
 from oarlock.terminal import forgive_encodings
 
 app = typer.Typer(
@@ -16,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verbs in (reading_verbs, service_verbs, bus_verbs, calibration_verbs, operator_verbs, planning_verbs):
+for verbs in (reading_verbs, service_verbs, bus_verbs, calibration_verbs, operator_verbs, window_verbs, planning_verbs):
     verbs.add_to(app)
 
 
@@ -40,7 +48,7 @@ def _explain(error: Exception) -> int | None:
     """Print what is known of ``error`` and return the exit code; None for what nobody foresaw."""
     from oarlock.bundle import BundleError
     from oarlock.render import console, faults
-    from oarlock.sdk import DeviceNotFound, TaskNotFound
+    from oarlock.sdk import DeviceNotFound, TaskNotFound, WindowExists, WindowNotFound
     from oarlock.up import UpError
     from oarlock_runtime import OarlockError
     from oarlock_schemas import InvalidMessage
@@ -53,7 +61,7 @@ def _explain(error: Exception) -> int | None:
     if isinstance(error, BundleError):
         screen.print(str(error), style="red")
         return 2
-    if isinstance(error, TaskNotFound | DeviceNotFound | UpError | OarlockError):
+    if isinstance(error, TaskNotFound | DeviceNotFound | WindowNotFound | WindowExists | UpError | OarlockError):
         screen.print(str(error), style="red")
         return 1
     if isinstance(error, OSError) and error.filename is not None:

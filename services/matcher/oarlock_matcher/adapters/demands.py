@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -52,6 +52,8 @@ def demand_of(event: TaskProfiled, record: TaskRecord | None, fleet: Mapping[str
     count = _count(event)
     strategy = (portrait.distributed.strategy or policy.distributed_strategy or "").lower() or None
     shared_cpu = bool(required) and set(required) <= set(cpus) and count in (1, "auto") and not policy.exclusive
+    run_timeout = task.scheduler.run_timeout_seconds
+    durations = _by_kind(portrait.compute.duration_seconds)
     arrived = record.history[0].at if record is not None and record.history else task.submitted_at
     return Demand(
         task_id=event.task_id,
@@ -69,12 +71,11 @@ def demand_of(event: TaskProfiled, record: TaskRecord | None, fleet: Mapping[str
         preferred_kinds=preferred,
         required_kinds=frozenset(required),
         forbidden_kinds=frozenset(forbidden),
-        step_seconds={
-            canonical(kind): seconds
-            for kind, seconds in portrait.compute.step_seconds.items()
-            if seconds is not None and seconds > 0
-        },
+        step_seconds=_by_kind(portrait.compute.step_seconds),
         flops_per_step=portrait.compute.flops_per_step,
+        expected_seconds=_longest(durations, required, forbidden, run_timeout),
+        duration_seconds=durations,
+        run_timeout_seconds=run_timeout,
         strategy=strategy,
         device_bytes_by_count=_by_count(portrait.memory.parts, peak.device_bytes, strategy, count),
         max_devices=MAX_AUTO_DEVICES,
@@ -84,6 +85,22 @@ def demand_of(event: TaskProfiled, record: TaskRecord | None, fleet: Mapping[str
         arrived_at=_epoch(arrived),
         algorithm=task.scheduler.algorithm,
     )
+
+
+def _by_kind(seconds: Mapping[str, float | None]) -> dict[str, float]:
+    """What is known of a table by device kind, under the kinds' canonical names."""
+    return {canonical(kind): value for kind, value in seconds.items() if value is not None and value > 0}
+
+
+def _longest(
+    durations: Mapping[str, float], required: Collection[str], forbidden: Collection[str], timeout_seconds: float | None
+) -> float | None:
+    """How long the run takes at most, wherever it may go; None when nothing bounds it."""
+    allowed = (s for kind, s in durations.items() if kind not in forbidden and (not required or kind in required))
+    longest = max(allowed, default=None)
+    if timeout_seconds is None:
+        return longest
+    return timeout_seconds if longest is None else min(longest, timeout_seconds)
 
 
 def _reserve(predicted_bytes: int | None, record: TaskRecord | None) -> int | None:

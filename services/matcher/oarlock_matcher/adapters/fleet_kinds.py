@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from oarlock_accelerators import Kind, find_kind, means
+from oarlock_accelerators import Kind, all_kinds, find_kind, means
 from oarlock_matcher.core.devices import Device, DeviceModel, Health, Node
 from oarlock_schemas import DeviceState
 
@@ -91,6 +91,12 @@ def kinds_meant(names: Iterable[str], fleet: Mapping[str, str]) -> tuple[str, ..
         for kind in meant or [canonical(name)]:
             found[kind] = None
     return tuple(found)
+
+
+def every_kind_meant(names: Iterable[str]) -> frozenset[str]:
+    """All kinds of the catalogue that any of ``names`` means, and the names that mean none of them."""
+    meant = {name: {kind.name for kind in all_kinds() if kind.name == name or means(name, kind)} for name in names}
+    return frozenset(kind for name, kinds in meant.items() for kind in kinds or {canonical(name)})
 
 
 @lru_cache(maxsize=4096)

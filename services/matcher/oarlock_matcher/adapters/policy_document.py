@@ -12,8 +12,10 @@ from oarlock_runtime import get_logger
 log = get_logger("matcher")
 
 
+from oarlock_schemas import InvalidMessage, read
 def policy_of(document: Mapping[str, Any]) -> PolicySettings:
-    """The settings that ``document`` describes: a ``preset``, with ``weights``, ``quotas`` and plain fields over it.
+    """The settings that ``document`` describes: a ``preset``, with ``weights``, ``quotas``, ``windows`` and plain fields
+    over it.
 
     A field that is unknown or has a wrong value is left as it was and logged: one typo must not stop placement.
     """
@@ -35,6 +37,8 @@ def policy_of(document: Mapping[str, Any]) -> PolicySettings:
             changes["default_quota"] = _changed(Quota(), value, "default_quota")
         elif name in plain and _same_type(plain[name], value):
             changes[name] = type(plain[name])(value)
+        elif name == "windows" and isinstance(value, Mapping):
+            changes["windows"] = _windows(value)
         elif name != "preset":
             log.warning("policy field ignored", field=name, value=repr(value)[:100])
     return replace(settings, **changes)

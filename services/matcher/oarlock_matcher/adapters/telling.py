@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from oarlock_matcher.core import effects as fx
 from oarlock_schemas import (
@@ -37,6 +38,8 @@ _CHINESE = {
     "timeout": "等待超时",
     "dependency_failed": "前置任务失败",
     "held": "设备为队首任务保留",
+    "reserved": "设备已被预留",
+    "maintenance": "设备计划维护",
     "lease_conflict": "设备刚被其他任务占用",
 }
 
@@ -154,7 +157,7 @@ def placed(
         predicted_bytes=peak.device_bytes,
         predicted_step_seconds=effect.step_seconds,
         algorithm=effect.policy,
-        algorithm_reason=effect.policy_note,
+        algorithm_reason=_algorithm_reason(effect),
         score=effect.score,
         candidates=[
             Candidate(device_uids=[], kind=c.kind, node=c.node, score=c.score, parts=dict(c.parts))

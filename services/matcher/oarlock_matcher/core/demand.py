@@ -26,6 +26,8 @@ class Demand:
     `busy_milli`: predicted share of the time in which the device computes for it when it is alone (utilisation, as the
     vendor's tool shows it), for the interference of sharers; `None` if unknown.
     `step_seconds`: predicted step time by device kind, on one device. `speedup_by_count`: speed on n devices ÷ on one.
+    `expected_seconds`: of the whole run, whatever the kind; `duration_seconds`: by device kind, where that is known.
+    `run_timeout_seconds`: the run is ended then at the latest.
     `memory_threshold`: the predicted peak may take this share of a device's free memory.
     `timeout_seconds`: longest wait in the queue; 0 means now or never, `None` means no limit.
     `arrived_at`: when the task first arrived, if this is a later attempt or a restart; `None` means now.
@@ -54,6 +56,8 @@ class Demand:
     step_seconds: Mapping[str, float] = field(default_factory=lambda: NOTHING)
     flops_per_step: float | None = None
     expected_seconds: float | None = None
+    duration_seconds: Mapping[str, float] = field(default_factory=lambda: NOTHING)
+    run_timeout_seconds: float | None = None
     strategy: str | None = None
     span_nodes: bool = False
     device_bytes_by_count: Mapping[int, int] = field(default_factory=lambda: NO_COUNTS)
@@ -64,6 +68,13 @@ class Demand:
     after: tuple[str, ...] = ()
     arrived_at: float | None = None
     algorithm: str | None = None
+
+    def seconds_on(self, kind: str) -> float | None:
+        """How long the run may go on on this kind of device; `None` when nothing bounds it."""
+        expected = self.duration_seconds.get(kind, self.expected_seconds)
+        if self.run_timeout_seconds is None:
+            return expected
+        return self.run_timeout_seconds if expected is None else min(expected, self.run_timeout_seconds)
 
     def faults(self) -> tuple[str, ...]:
         """Every reason why this demand makes no sense; empty when it does."""

@@ -4,19 +4,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oarlock_matcher.core.effects import Reason
-from oarlock_matcher.core.filters import FILTERS
+from oarlock_matcher.core.filters import DYNAMIC_FILTERS, LASTING_FILTERS, Filter
 from oarlock_matcher.core.fleet import FleetTable
 from oarlock_matcher.core.policy_settings import PolicySettings
 from oarlock_matcher.core.shapes import Shape
+from oarlock_matcher.core.windows import sentence_of, time_of
 
 if TYPE_CHECKING:
     from oarlock_matcher.core.state import MatcherState
+    from oarlock_matcher.core.tasks import TaskRecord
 
 DEVICES_NAMED = 8
 
@@ -34,12 +37,41 @@ class Why:
     would_free_it: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Devices that one window keeps a task off [rows, slots], and in which words (by model number)."""
+
+    code: str
+    mask: NDArray[np.bool_]
+    sentences: tuple[str, ...]
+
+
+def closed_devices(state: MatcherState, record: TaskRecord, now: float) -> tuple[Closed, ...]:
+    """What each window closes for a task now."""
+    closure = state.calendar.closure(state.fleet, state.settings, record.demand, now)
+    if closure is None:
+        return ()
+    found: list[Closed] = []
+    for number, window in enumerate(state.settings.windows):
+        overlaps = closure.overlaps[number]
+        if overlaps.any():
+            covered = state.calendar.covers(state.fleet, state.settings, number)
+            mask = covered & overlaps[state.fleet.row_model][:, np.newaxis]
+            told = tuple(sentence_of(window, record.demand, model.kind) for model in state.fleet.models)
+            found.append(Closed("maintenance" if window.owner is None else "reserved", mask, told))
+    return tuple(found)
+
+
 def rejections(
-    fleet: FleetTable, shape: Shape, settings: PolicySettings, held: NDArray[np.intp] | None = None
+    fleet: FleetTable,
+    shape: Shape,
+    settings: PolicySettings,
+    held: NDArray[np.intp] | None = None,
+    closed: tuple[Closed, ...] = (),
 ) -> tuple[Reason, ...]:
     """Why each device does not take the shape now: by device in a small fleet, else by cause and model.
 
-    `held`: rows kept for a task that comes first.
+    `held`: rows kept for a task that comes first. `closed`: what windows keep it off.
     """
     limit = settings.explain_limit
     if limit <= 0:
@@ -54,13 +86,22 @@ def rejections(
         return (Reason("no_devices", "the fleet has no device at present"),)
     singly = int(open_.sum()) <= limit
     found: list[Reason] = []
-    for rule in FILTERS:
-        if not rule.concerns(shape):
-            continue
-        out = open_ & ~rule.admits(fleet, shape, rows, settings)
+
+    def rule_out(rules: tuple[Filter, ...]) -> None:
+        for rule in rules:
+            if rule.concerns(shape):
+                out = open_ & ~rule.admits(fleet, shape, rows, settings)
+                if out.any():
+                    found.extend(_group(fleet, shape, rule.code, out, singly, rule.sentence))
+                    np.logical_and(open_, ~out, out=open_)
+
+    rule_out(LASTING_FILTERS)
+    for window in closed:
+        out = open_ & window.mask
         if out.any():
-            found += _group(fleet, shape, rule.code, out, singly, rule.sentence)
+            found += _group(fleet, shape, window.code, out, singly, partial(_closed_sentence, window.sentences))
             open_ &= ~out
+    rule_out(DYNAMIC_FILTERS)
     if held is not None and len(held):
         out = np.zeros_like(open_)
         out[held] = open_[held]
@@ -76,6 +117,10 @@ def rejections(
 
         found += _group(fleet, shape, "gang_size", short, singly, sentence)
     return tuple(found[: 4 * limit])
+
+
+def _closed_sentence(sentences: tuple[str, ...], fleet: FleetTable, shape: Shape, row: int, slot: int) -> str:
+    return sentences[int(fleet.row_model[row])]
 
 
 def _held_sentence(fleet: FleetTable, shape: Shape, row: int, slot: int) -> str:
@@ -131,6 +176,11 @@ def would_free(
         told += [f"the end of {task} on {uid}" for task, uid in unknown[:2]]
     if "quota" in codes:
         told.append("the end of one of its owner's other tasks, or a larger quota")
+    if codes & {"reserved", "maintenance"}:
+        kept = " ".join(r.sentence for r in reasons if r.code in {"reserved", "maintenance"})
+        ending = sorted((w.ends, w.name) for w in state.settings.windows if w.ends > now and w.name in kept)
+        told += [f"the end of {name} at {time_of(end)}" for end, name in ending[:2]]
+        told.append("a run timeout (--run-timeout) that ends before the window begins")
     if "after" in codes:
         told.append("the end of the tasks that it comes after")
     if "unavailable" in codes:

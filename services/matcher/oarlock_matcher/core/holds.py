@@ -47,14 +47,17 @@ def closed_rows(state: MatcherState, record: TaskRecord, now: float) -> NDArray[
     return hold.rows
 
 
-def choose_hold(state: MatcherState, record: TaskRecord) -> Hold | None:
-    """The rows to keep for `record`: where it can start soonest; `None` when nothing could ever take it."""
+def choose_hold(state: MatcherState, record: TaskRecord, now: float) -> Hold | None:
+    """The rows to keep for `record`: where it can start soonest; `None` when nothing can take it as long as windows
+    and health are what they are."""
     best: tuple[tuple[float, int, int], Hold] | None = None
+    closure = state.calendar.closure(state.fleet, state.settings, record.demand, now)
+    open_ = state.fleet.available if closure is None else state.fleet.available & ~closure.mask
     for shape in record.shapes:
         could = ever_rows(state.fleet, shape, state.settings)
         up = state.fleet.node_up[state.fleet.row_node]
         could = np.where(up, could, -1)
-        healthy = np.where(could >= 0, state.fleet.available.sum(axis=1), 0)
+        healthy = np.where(could >= 0, open_.sum(axis=1), 0)
         for rows, missing in _row_sets(state, shape, could, healthy):
             starts = _starts_at(state, rows, missing)
             rank = (float("inf") if starts is None else starts, missing, int(rows[0]))

@@ -16,7 +16,7 @@ from oarlock_matcher.core import events as ev
 from oarlock_matcher.core.bookkeeping import book, forget, new_record, unbook
 from oarlock_matcher.core.devices import Share
 from oarlock_matcher.core.effects import Cancelled, Effect, Queued, Reason, Rejected, Release, Reserve
-from oarlock_matcher.core.explain import Why, rejections, smallest_bytes, would_free
+from oarlock_matcher.core.explain import Why, closed_devices, rejections, smallest_bytes, would_free
 from oarlock_matcher.core.glance import Glance
 from oarlock_matcher.core.holds import choose_hold, closed_rows
 from oarlock_matcher.core.matching import could_span, ever_rows
@@ -29,6 +29,10 @@ from oarlock_matcher.core.state import MatcherState
 from oarlock_matcher.core.tasks import Blocked, Phase, TaskRecord
 
 FOREIGN = -1
+RETELL_SECONDS = 30.0
+"""How old the reasons that a waiting task was told may grow before they are worked out again."""
+RETOLD_AT_ONCE = 8
+
 """Attempt number under which leases of matchers other than this one are booked."""
 
 
@@ -72,8 +76,7 @@ def _arrived(state: MatcherState, event: ev.TaskArrived, now: float) -> list[Eff
         reasons = tuple(Reason("invalid", fault) for fault in faults)
         return [Rejected(demand.task_id, demand.attempt, "invalid", reasons)]
     record = new_record(state, demand, now)
-    name, _ = resolve(demand.algorithm, state.settings)
-    state.policy(name).arrived(state.fleet, record.shapes[0], now)
+    _learn_arrival(state, record, now)
     failed = [(task, o[0]) for task in demand.after if (o := state.outcomes.of(task)) and o[0] != "succeeded"]
     if failed:
         return _reject(state, record, "dependency_failed", _failed_dependencies(failed))
@@ -280,7 +283,7 @@ def _tick(state: MatcherState, event: ev.Tick, now: float) -> list[Effect]:
         state.outcomes.note(task_id, ("timeout", attempt))
         effects.append(_rejected(state, record, "timeout", record.reasons))
         effects += _dependency_ended(state, task_id, "timeout", now)
-    return effects + _serve_queue(state, now)
+    return effects + _serve_queue(state, now) + _retell(state, now)
 
 
 # --- the queue -----------------------------------------------------------------------------------------------------
@@ -316,6 +319,9 @@ def _serve_queue(state: MatcherState, now: float) -> list[Effect]:
             continue
         if first_blocked is None:
             first_blocked = record
+    if state.settings.windows and state.calendar.window_ended(state.settings, now):
+        for record in state.tasks.values():
+            record.blocked = None
             _renew_hold(state, record, now)
             glance.follow_hold()
         record.blocked = glance.blocked_now
@@ -334,7 +340,7 @@ def _renew_hold(state: MatcherState, head: TaskRecord, now: float) -> None:
         return
     state.hold = None
     if now - head.arrived_at >= state.settings.hold_after_seconds:
-        state.hold = choose_hold(state, head)
+        state.hold = choose_hold(state, head, now)
 
 
 # --- saying why ----------------------------------------------------------------------------------------------------
@@ -355,11 +361,7 @@ def why(state: MatcherState, task_id: str, now: float) -> Why:
     if record.phase is Phase.BLOCKED:
         reasons: tuple[Reason, ...] = (_waits_for(record),)
         return Why(task_id, "blocked", None, waited, reasons, would_free(state, record.shapes, reasons, now))
-    found = find_place(state, record, now)
-    if found is None or isinstance(found, Reason):
-        reasons = _reasons(state, record, found, now)
-    else:
-        reasons = (Reason("turn", "a device is free and it is about to be tried"),)
+    reasons = _standing(state, record, now)
     position = state.queue.position(task_id)
     return Why(task_id, "waiting", position, waited, reasons, would_free(state, record.shapes, reasons, now))
 
@@ -370,7 +372,8 @@ def _reasons(state: MatcherState, record: TaskRecord, rule: Reason | None, now: 
     # Of the device counts that `auto` allows, speak of the first that the fleet could ever give.
     shapes = record.shapes
     telling = next((s for s in shapes if len(shapes) == 1 or could_ever(state, s)), shapes[-1])
-    return rejections(state.fleet, telling, state.settings, closed_rows(state, record, now))
+    held = closed_rows(state, record, now)
+    return rejections(state.fleet, telling, state.settings, held, closed_devices(state, record, now))
 
 
 def _waits_for(record: TaskRecord) -> Reason:
@@ -387,6 +390,34 @@ def _queued(state: MatcherState, record: TaskRecord, now: float) -> Queued:
     position = state.queue.position(demand.task_id) if record.phase is Phase.WAITING else len(state.queue)
     free = would_free(state, record.shapes, record.reasons, now) if state.settings.explain_limit > 0 else ()
     return Queued(demand.task_id, demand.attempt, position, record.reasons, free)
+
+def _standing(state: MatcherState, record: TaskRecord, now: float) -> tuple[Reason, ...]:
+    """Why a waiting task waits at this moment."""
+    found = find_place(state, record, now)
+    if found is None or isinstance(found, Reason):
+        return _reasons(state, record, found, now)
+    return (Reason("turn", "a device is free and it is about to be tried"),)
+
+
+def _retell(state: MatcherState, now: float) -> list[Effect]:
+    """Tell waiting tasks whose reasons have changed: a few at each tick, so that all of them come round."""
+    effects: list[Effect] = []
+    if state.settings.explain_limit <= 0:
+        return effects
+    for turn in state.queue.following(state.retold, RETOLD_AT_ONCE):
+        state.retold = turn
+        record = state.tasks[turn.task_id]
+        if now - record.told_at < RETELL_SECONDS:
+            continue
+        record.told_at = now
+        if state.queue.next_in_group(record.group) != turn.task_id:
+            continue
+        reasons = _standing(state, record, now)
+        if reasons != record.reasons:
+            record.reasons = reasons
+            effects.append(_queued(state, record, now))
+    return effects
+
 
 
 def _reject(state: MatcherState, record: TaskRecord, code: str, reasons: tuple[Reason, ...]) -> list[Effect]:
@@ -409,6 +440,7 @@ def could_ever(state: MatcherState, shape: Shape) -> bool:
 
 
 def _impossible(state: MatcherState, record: TaskRecord) -> Rejected | None:
+    record.told_at = now
     """A rejection when nothing in the fleet could take the task even if all of it were idle."""
     settings, fleet = state.settings, state.fleet
     if not settings.reject_impossible or not fleet.size or not (fleet.devices or not record.shapes[0].count):

@@ -17,6 +17,7 @@ from oarlock_matcher.core.fleet import FleetTable, Rows
 from oarlock_matcher.core.policies.base import INFEASIBLE, PlacementPolicy
 from oarlock_matcher.core.policy_settings import PolicySettings
 from oarlock_matcher.core.shapes import Shape
+from oarlock_matcher.core.windows import Closure
 
 
 def static_rows(fleet: FleetTable, shape: Shape, settings: PolicySettings, rows: Rows) -> NDArray[np.bool_]:
@@ -60,8 +61,11 @@ class ShapeView:
     `weighed`: the scores that the last choice was made by.
     """
 
-    def __init__(self, shape: Shape, policy: PlacementPolicy, settings: PolicySettings) -> None:
+    def __init__(
+        self, shape: Shape, policy: PlacementPolicy, settings: PolicySettings, closure: Closure | None = None
+    ) -> None:
         self.shape = shape
+        self.closure = closure
         self.policy = policy
         self.settings = settings
         self._rules = tuple(rule for rule in DYNAMIC_FILTERS if rule.concerns(shape))
@@ -99,7 +103,7 @@ class ShapeView:
     def _recompute(self, fleet: FleetTable, rows: Rows) -> None:
         if not len(rows):
             return
-        fits = fitting_devices(fleet, self.shape, self.settings, rows, self._rules)
+        fits = self.devices_of(fleet, rows)
         fitting = fits.sum(axis=1)
         if self.shape.count == 0:
             feasible = fits[:, 0]
@@ -110,6 +114,15 @@ class ShapeView:
         able = rows[feasible]
         if len(able):
             self.score[able], self.slot[able] = self.policy.score(fleet, self.shape, able, fits[feasible])
+
+    def devices_of(self, fleet: FleetTable, rows: Rows) -> Mask:
+        """True for each device of `rows` that the shape may have now. [len(rows), slots]"""
+        fits = fitting_devices(fleet, self.shape, self.settings, rows, self._rules)
+        if self.closure is None:
+            return fits
+        closed = self.closure.mask[rows]
+        # A task for processors only takes no device: it may go where not all of the node is closed.
+        return fits & ~(closed if self.shape.count else closed.all(axis=1, keepdims=True))
 
     def best(self, fleet: FleetTable, excluded: Rows | None = None) -> int | None:
         """The row that the policy prefers, ties to the first; `None` when no single row can take the shape."""
@@ -146,19 +159,27 @@ class ViewCache:
     """Views by (policy, shape); the least recently used are dropped beyond `limit`."""
 
     def __init__(self, limit: int = 1024) -> None:
-        self._views: OrderedDict[tuple[str, int], ShapeView] = OrderedDict()
+        self._views: OrderedDict[tuple[str, int, bytes], ShapeView] = OrderedDict()
         self._limit = limit
 
-    def of(self, shape: Shape, policy: PlacementPolicy, settings: PolicySettings, fleet: FleetTable) -> ShapeView:
+    def of(
+        self,
+        shape: Shape,
+        policy: PlacementPolicy,
+        settings: PolicySettings,
+        fleet: FleetTable,
+        closure: Closure | None = None,
+    ) -> ShapeView:
         """An up-to-date view."""
-        key = (policy.name, shape.number)
+        key = (policy.name, shape.number, b"" if closure is None else closure.key)
         view = self._views.get(key)
         if view is None:
-            view = self._views[key] = ShapeView(shape, policy, settings)
+            view = self._views[key] = ShapeView(shape, policy, settings, closure)
             if len(self._views) > self._limit:
                 self._views.popitem(last=False)
         else:
             self._views.move_to_end(key)
+            view.closure = closure
         view.refresh(fleet)
         return view
 

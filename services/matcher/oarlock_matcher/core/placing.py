@@ -14,7 +14,7 @@ from oarlock_matcher.core.effects import Candidate, Placed, Reason
 from oarlock_matcher.core.explain import rejections
 from oarlock_matcher.core.gangs import pick_slots, span
 from oarlock_matcher.core.holds import closed_rows
-from oarlock_matcher.core.matching import ShapeView, fitting_devices
+from oarlock_matcher.core.matching import ShapeView
 from oarlock_matcher.core.policies.base import INFEASIBLE
 from oarlock_matcher.core.policies.registry import resolve
 
@@ -41,6 +41,7 @@ def find_place(state: MatcherState, record: TaskRecord, now: float) -> Chosen | 
     usage = state.usage_of(record.demand.owner)
     name, _ = resolve(record.demand.algorithm, state.settings)
     policy = state.policy(name)
+    closure = state.calendar.closure(state.fleet, state.settings, record.demand, now)
     over: str | None = None
     best: Chosen | None = None
     for shape in record.shapes:
@@ -49,7 +50,7 @@ def find_place(state: MatcherState, record: TaskRecord, now: float) -> Chosen | 
             break
         if best is not None and not _more_pays(state, record, best.shape, shape):
             break
-        view = state.views.of(shape, policy, state.settings, state.fleet)
+        view = state.views.of(shape, policy, state.settings, state.fleet, closure)
         row = view.best(state.fleet, closed)
         if row is not None:
             best = Chosen(shape, view, (_pick(state, view, row),))
@@ -79,7 +80,7 @@ def _pick(state: MatcherState, view: ShapeView, row: int) -> tuple[int, tuple[in
         return row, ()
     if not shape.whole:
         return row, (int(view.slot[row]),)
-    fits = fitting_devices(state.fleet, shape, state.settings, np.array([row], dtype=np.intp))[0]
+    fits = view.devices_of(state.fleet, np.array([row], dtype=np.intp))[0]
     return row, pick_slots(state.fleet, row, fits, shape.count)
 
 
@@ -97,8 +98,7 @@ def _span(
         return None
     picks: list[tuple[int, tuple[int, ...]]] = []
     for row, count in chosen:
-        rows = np.array([row], dtype=np.intp)
-        fits = fitting_devices(state.fleet, view.shape, state.settings, rows)[0]
+        fits = view.devices_of(state.fleet, np.array([row], dtype=np.intp))[0]
         picks.append((row, pick_slots(state.fleet, row, fits, count)))
     return tuple(picks)
 
@@ -155,7 +155,7 @@ def describe(
             for r, parts in zip(best.tolist(), view.policy.parts(fleet, shape, best), strict=True)
         )
         if len(fleet.devices) <= limit:
-            out = rejections(fleet, shape, state.settings)
+            out = rejections(fleet, shape, state.settings, closed=closed_devices(state, record, now))
     score = float(scores[row])
     return Placed(
         task_id=record.demand.task_id,

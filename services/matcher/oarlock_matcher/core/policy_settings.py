@@ -89,3 +89,4 @@ class PolicySettings:
 
     def quota_of(self, owner: str) -> Quota:
         return self.quotas.get(owner, self.default_quota)
+    windows: tuple[Window, ...] = ()

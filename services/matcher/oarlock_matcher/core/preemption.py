@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from oarlock_matcher.core.effects import Preempt
 from oarlock_matcher.core.holds import Hold
 from oarlock_matcher.core.matching import ever_rows
@@ -27,11 +30,13 @@ def preempt(state: MatcherState, head: TaskRecord, now: float) -> list[Preempt]:
     if shape.count == 0:
         return []
     could = ever_rows(fleet, shape, settings)
+    closure = state.calendar.closure(fleet, settings, head.demand, now)
+    open_ = fleet.available if closure is None else fleet.available & ~closure.mask
     best: tuple[tuple[int, int, float], int, list[TaskRecord]] | None = None
     for row in range(fleet.size):
         if could[row] < shape.count or not fleet.node_up[fleet.row_node[row]]:
             continue
-        victims = _victims(state, head, row)
+        victims = _victims(state, head, row, open_[row])
         if victims:
             rank = (max(v.demand.priority for v in victims), len(victims), -min(v.placed_at or 0.0 for v in victims))
             if best is None or rank < best[0]:
@@ -57,14 +62,15 @@ def preempt(state: MatcherState, head: TaskRecord, now: float) -> list[Preempt]:
     return effects
 
 
-def _victims(state: MatcherState, head: TaskRecord, row: int) -> list[TaskRecord]:
-    """The runs to end on this row so that `head` can start there; empty when that cannot be reached."""
+def _victims(state: MatcherState, head: TaskRecord, row: int, open_: NDArray[np.bool_]) -> list[TaskRecord]:
+    """The runs to end on this row's `open_` devices so that `head` can start there; empty when that cannot be
+    reached."""
     fleet, shape = state.fleet, head.shapes[0]
     gap = state.settings.preemption_priority_gap
     usable = 0
     options: list[tuple[int, float, set[str]]] = []
     for slot, uid in enumerate(fleet.uids[row]):
-        if uid is None or not fleet.available[row, slot]:
+        if uid is None or not open_[slot]:
             continue
         held = fleet.holders.get(uid, {})
         if not held:

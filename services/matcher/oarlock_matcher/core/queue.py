@@ -106,6 +106,12 @@ class WaitingQueue:
         picked.sort()
         return [turn.task_id for turn, _ in heads[:first]] + [turn.task_id for turn in picked]
 
+    def following(self, turn: Turn | None, count: int) -> list[Turn]:
+        """The `count` turns after `turn` (from the first on when it is `None`), going round at the end."""
+        order = self._order
+        start = 0 if turn is None else bisect_left(order, turn) + (turn.task_id in self._where)
+        return [order[(start + i) % len(order)] for i in range(min(count, len(order)))]
+
     def next_in_group(self, group: GroupKey) -> str | None:
         waiting = self._groups.get(group)
         return waiting[0].task_id if waiting else None

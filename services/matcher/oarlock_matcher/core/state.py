@@ -9,12 +9,13 @@ from oarlock_matcher.core.glance import Bounds
 from oarlock_matcher.core.holds import Hold
 from oarlock_matcher.core.matching import ViewCache
 from oarlock_matcher.core.policies.base import PlacementPolicy
-from oarlock_matcher.core.policies.registry import build
+from oarlock_matcher.core.policies.registry import build, resolve
 from oarlock_matcher.core.policy_settings import PolicySettings
 from oarlock_matcher.core.queue import WaitingQueue
 from oarlock_matcher.core.shapes import ShapeTable
 from oarlock_matcher.core.tasks import Outcomes, Phase, TaskRecord, Usage
 
+from oarlock_matcher.core.windows import Calendar
 
 @dataclass(slots=True)
 class MatcherState:
@@ -38,6 +39,7 @@ class MatcherState:
     dependents: dict[str, set[str]] = field(default_factory=dict)
     timeouts: list[tuple[float, str, int]] = field(default_factory=list)
     hold: Hold | None = None
+    calendar: Calendar = field(default_factory=Calendar)
     sequence: int = 0
 
     def policy(self, name: str) -> PlacementPolicy:

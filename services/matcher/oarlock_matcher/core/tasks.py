@@ -42,7 +42,7 @@ class Blocked:
 class TaskRecord:
     """A task that waits or holds leases. Ended tasks are forgotten, but for their outcome.
 
-    `spans`: whether several rows may serve it together.
+    `spans`: whether several rows may serve it together. `told_at`: when its reasons were last worked out for people.
     """
 
     demand: Demand
@@ -61,6 +61,7 @@ class TaskRecord:
     conflicts: int = 0
     spans: bool = False
     blocked: Blocked | None = None
+    told_at: float = 0.0
     after: set[str] = field(default_factory=set)
 
     @property

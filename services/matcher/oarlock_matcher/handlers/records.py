@@ -34,6 +34,16 @@ class Records:
 
         await self._bucket.change(run.task_id, step)
 
+    async def say(self, task_id: str, message: str | None) -> None:
+        """Replace what a waiting task's record says of why it waits."""
+
+        def step(record: TaskRecord | None) -> TaskRecord | None:
+            if record is None or record.state != "queued" or record.message == message:
+                return None
+            return record.model_copy(update={"message": message})
+
+        await self._bucket.change(task_id, step)
+
     async def prune(self, keep: int) -> int:
         """Forget the ended tasks beyond the ``keep`` that ended last; returns how many were forgotten."""
         ended = [e for e in (await self._bucket.items()).values() if e.value.state in FINAL and e.value.history]

@@ -181,7 +181,9 @@ class Reign:
         event = telling.queued(effect, self._now())
         await self._bus.publish(self._bus.subjects.queued(effect.task_id), event)
         why = effect.reasons[0].sentence if effect.reasons else None
-        await self._records.move(effect.task_id, "queued", event.at, why, message=why)
+        record = await self._records.move(effect.task_id, "queued", event.at, why, message=why)
+        if record is not None and record.message != why:
+            await self._records.say(effect.task_id, why)
 
     async def _reject(self, effect: fx.Rejected) -> None:
         record = await self._records.get(effect.task_id)

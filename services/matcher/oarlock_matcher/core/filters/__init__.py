@@ -1,6 +1,6 @@
 """Filters: each rules out rows or devices for one cause, and can say why in words.
 
-`FILTERS` is in the order in which a person is told: the first filter that rules a device out names its reason.
+A person is told in the order in which they stand here: the first filter that rules a device out names its reason.
 What does not belong: preferences (those are scores) and anything about other tasks (that is the queue's).
 """
 
@@ -51,6 +51,7 @@ DYNAMIC_FILTERS: tuple[Filter, ...] = (
 )
 """Depend on bookings and health: recomputed for touched rows."""
 
-FILTERS: tuple[Filter, ...] = STATIC_FILTERS + SIZE_FILTERS + DYNAMIC_FILTERS
+LASTING_FILTERS: tuple[Filter, ...] = STATIC_FILTERS + SIZE_FILTERS
+"""What no waiting will change, as long as the fleet is what it is."""
 
-__all__ = ["DYNAMIC_FILTERS", "FILTERS", "SIZE_FILTERS", "STATIC_FILTERS", "Filter"]
+__all__ = ["DYNAMIC_FILTERS", "LASTING_FILTERS", "SIZE_FILTERS", "STATIC_FILTERS", "Filter"]
