@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from oarlock_matcher.core.policy_settings import PolicySettings, Quota
+import oarlock_schemas as schemas
+from oarlock_matcher.adapters.fleet_kinds import every_kind_meant
+from oarlock_matcher.core.policy_settings import PolicySettings, Quota, Window
 from oarlock_runtime import get_logger
 
 log = get_logger("matcher")
@@ -42,6 +44,33 @@ def policy_of(document: Mapping[str, Any]) -> PolicySettings:
         elif name != "preset":
             log.warning("policy field ignored", field=name, value=repr(value)[:100])
     return replace(settings, **changes)
+
+
+def _windows(values: Mapping[str, Any]) -> tuple[Window, ...]:
+    """Reservations and maintenance by name, in the order of their names; what is no window is left out."""
+    found: list[Window] = []
+    for name, value in sorted(values.items()):
+        if value is None:
+            continue
+        try:
+            window, _ = read(schemas.Window, value if isinstance(value, Mapping) else "")
+        except InvalidMessage as error:
+            log.warning("policy field ignored", field=f"windows.{name}", value=str(error)[:300])
+            continue
+        found.append(
+            Window(
+                name=name,
+                begins=window.begins,
+                ends=window.ends,
+                owner=window.owner,
+                devices=frozenset(window.devices),
+                sites=frozenset(window.sites),
+                nodes=frozenset(window.nodes),
+                kinds=every_kind_meant(window.kinds),
+                reason=window.reason or "",
+            )
+        )
+    return tuple(found)
 
 
 def _changed(start: Any, values: Mapping[str, Any], where: str) -> Any:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from oarlock_matcher.core import costs
 from oarlock_matcher.core.devices import NodeShare, Share
 from oarlock_matcher.core.effects import Candidate, Placed, Reason
-from oarlock_matcher.core.explain import rejections
+from oarlock_matcher.core.explain import closed_devices, rejections
 from oarlock_matcher.core.gangs import pick_slots, span
 from oarlock_matcher.core.holds import closed_rows
 from oarlock_matcher.core.matching import ShapeView

@@ -45,6 +45,25 @@ class Quota:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """Devices kept from `begins` to `ends` (seconds since the epoch) for `owner`, or for nobody (maintenance) when that
+    is `None`.
+
+    `devices` are uids. `sites`, `nodes` and `kinds` narrow each other; all four empty means the whole fleet.
+    """
+
+    name: str
+    begins: float
+    ends: float
+    owner: str | None = None
+    devices: frozenset[str] = frozenset()
+    sites: frozenset[str] = frozenset()
+    nodes: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PolicySettings:
     """Everything the policy bucket holds.
 
@@ -57,6 +76,7 @@ class PolicySettings:
     `auto_efficiency`: `num_gpus: auto` takes more devices only where each still gives this share of its speed.
     `sharers_per_device`: most tasks on one shared device. `least_shared_speed`: a device takes no further sharer that
     would slow its sharers below this share of their speed alone, as far as predicted.
+    `windows`: reservations and maintenance.
     `explain_limit`: candidates and rejections kept in detail with a decision.
     """
 

@@ -11,7 +11,7 @@ from oarlock_matcher.core.matching import ViewCache
 from oarlock_matcher.core.policies.base import PlacementPolicy
 from oarlock_matcher.core.policies.registry import build, resolve
 from oarlock_matcher.core.policy_settings import PolicySettings
-from oarlock_matcher.core.queue import WaitingQueue
+from oarlock_matcher.core.queue import Turn, WaitingQueue
 from oarlock_matcher.core.shapes import ShapeTable
 from oarlock_matcher.core.tasks import Outcomes, Phase, TaskRecord, Usage
 
@@ -41,6 +41,7 @@ class MatcherState:
     hold: Hold | None = None
     calendar: Calendar = field(default_factory=Calendar)
     sequence: int = 0
+    retold: Turn | None = None
 
     def policy(self, name: str) -> PlacementPolicy:
         found = self.policies.get(name)
