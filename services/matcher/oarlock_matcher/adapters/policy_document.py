@@ -10,11 +10,11 @@ import oarlock_schemas as schemas
 from oarlock_matcher.adapters.fleet_kinds import every_kind_meant
 from oarlock_matcher.core.policy_settings import PolicySettings, Quota, Window
 from oarlock_runtime import get_logger
+from oarlock_schemas import InvalidMessage, read
 
 log = get_logger("matcher")
 
 
-from oarlock_schemas import InvalidMessage, read
 def policy_of(document: Mapping[str, Any]) -> PolicySettings:
     """The settings that ``document`` describes: a ``preset``, with ``weights``, ``quotas``, ``windows`` and plain fields
     over it.
@@ -35,12 +35,12 @@ def policy_of(document: Mapping[str, Any]) -> PolicySettings:
         elif name == "quotas" and isinstance(value, Mapping):
             quotas = {k: _changed(Quota(), v, "quotas") for k, v in value.items() if isinstance(v, Mapping)}
             changes["quotas"] = quotas
+        elif name == "windows" and isinstance(value, Mapping):
+            changes["windows"] = _windows(value)
         elif name == "default_quota" and isinstance(value, Mapping):
             changes["default_quota"] = _changed(Quota(), value, "default_quota")
         elif name in plain and _same_type(plain[name], value):
             changes[name] = type(plain[name])(value)
-        elif name == "windows" and isinstance(value, Mapping):
-            changes["windows"] = _windows(value)
         elif name != "preset":
             log.warning("policy field ignored", field=name, value=repr(value)[:100])
     return replace(settings, **changes)

@@ -37,9 +37,9 @@ _CHINESE = {
     "turn": "排队中",
     "timeout": "等待超时",
     "dependency_failed": "前置任务失败",
-    "held": "设备为队首任务保留",
     "reserved": "设备已被预留",
     "maintenance": "设备计划维护",
+    "held": "设备为队首任务保留",
     "lease_conflict": "设备刚被其他任务占用",
 }
 

@@ -28,11 +28,11 @@ from oarlock_matcher.core.shapes import Shape
 from oarlock_matcher.core.state import MatcherState
 from oarlock_matcher.core.tasks import Blocked, Phase, TaskRecord
 
-FOREIGN = -1
 RETELL_SECONDS = 30.0
 """How old the reasons that a waiting task was told may grow before they are worked out again."""
 RETOLD_AT_ONCE = 8
 
+FOREIGN = -1
 """Attempt number under which leases of matchers other than this one are booked."""
 
 
@@ -295,6 +295,9 @@ def _serve_queue(state: MatcherState, now: float) -> list[Effect]:
         state.hold = None
         return []
     effects: list[Effect] = []
+    if state.settings.windows and state.calendar.window_ended(state.settings, now):
+        for record in state.tasks.values():
+            record.blocked = None
     heads = [state.tasks[task] for task in state.queue.heads(state.settings.backfill_depth)]
     # Tasks that came up because the one before them in their group was placed; the heads are in order already.
     risen: list[Turn] = []
@@ -319,9 +322,6 @@ def _serve_queue(state: MatcherState, now: float) -> list[Effect]:
             continue
         if first_blocked is None:
             first_blocked = record
-    if state.settings.windows and state.calendar.window_ended(state.settings, now):
-        for record in state.tasks.values():
-            record.blocked = None
             _renew_hold(state, record, now)
             glance.follow_hold()
         record.blocked = glance.blocked_now
@@ -366,31 +366,6 @@ def why(state: MatcherState, task_id: str, now: float) -> Why:
     return Why(task_id, "waiting", position, waited, reasons, would_free(state, record.shapes, reasons, now))
 
 
-def _reasons(state: MatcherState, record: TaskRecord, rule: Reason | None, now: float) -> tuple[Reason, ...]:
-    if rule is not None:
-        return (rule,)
-    # Of the device counts that `auto` allows, speak of the first that the fleet could ever give.
-    shapes = record.shapes
-    telling = next((s for s in shapes if len(shapes) == 1 or could_ever(state, s)), shapes[-1])
-    held = closed_rows(state, record, now)
-    return rejections(state.fleet, telling, state.settings, held, closed_devices(state, record, now))
-
-
-def _waits_for(record: TaskRecord) -> Reason:
-    waits = sorted(record.after)
-    return Reason("after", f"it comes after {', '.join(waits[:5])}", tuple(waits[:8]), len(waits))
-
-
-def _failed_dependencies(failed: list[tuple[str, str]]) -> tuple[Reason, ...]:
-    return tuple(Reason("dependency_failed", f"it comes after {task}, which ended: {how}") for task, how in failed)
-
-
-def _queued(state: MatcherState, record: TaskRecord, now: float) -> Queued:
-    demand = record.demand
-    position = state.queue.position(demand.task_id) if record.phase is Phase.WAITING else len(state.queue)
-    free = would_free(state, record.shapes, record.reasons, now) if state.settings.explain_limit > 0 else ()
-    return Queued(demand.task_id, demand.attempt, position, record.reasons, free)
-
 def _standing(state: MatcherState, record: TaskRecord, now: float) -> tuple[Reason, ...]:
     """Why a waiting task waits at this moment."""
     found = find_place(state, record, now)
@@ -419,6 +394,32 @@ def _retell(state: MatcherState, now: float) -> list[Effect]:
     return effects
 
 
+def _reasons(state: MatcherState, record: TaskRecord, rule: Reason | None, now: float) -> tuple[Reason, ...]:
+    if rule is not None:
+        return (rule,)
+    # Of the device counts that `auto` allows, speak of the first that the fleet could ever give.
+    shapes = record.shapes
+    telling = next((s for s in shapes if len(shapes) == 1 or could_ever(state, s)), shapes[-1])
+    held = closed_rows(state, record, now)
+    return rejections(state.fleet, telling, state.settings, held, closed_devices(state, record, now))
+
+
+def _waits_for(record: TaskRecord) -> Reason:
+    waits = sorted(record.after)
+    return Reason("after", f"it comes after {', '.join(waits[:5])}", tuple(waits[:8]), len(waits))
+
+
+def _failed_dependencies(failed: list[tuple[str, str]]) -> tuple[Reason, ...]:
+    return tuple(Reason("dependency_failed", f"it comes after {task}, which ended: {how}") for task, how in failed)
+
+
+def _queued(state: MatcherState, record: TaskRecord, now: float) -> Queued:
+    demand = record.demand
+    position = state.queue.position(demand.task_id) if record.phase is Phase.WAITING else len(state.queue)
+    record.told_at = now
+    free = would_free(state, record.shapes, record.reasons, now) if state.settings.explain_limit > 0 else ()
+    return Queued(demand.task_id, demand.attempt, position, record.reasons, free)
+
 
 def _reject(state: MatcherState, record: TaskRecord, code: str, reasons: tuple[Reason, ...]) -> list[Effect]:
     state.outcomes.note(record.demand.task_id, (code, record.demand.attempt))
@@ -440,7 +441,6 @@ def could_ever(state: MatcherState, shape: Shape) -> bool:
 
 
 def _impossible(state: MatcherState, record: TaskRecord) -> Rejected | None:
-    record.told_at = now
     """A rejection when nothing in the fleet could take the task even if all of it were idle."""
     settings, fleet = state.settings, state.fleet
     if not settings.reject_impossible or not fleet.size or not (fleet.devices or not record.shapes[0].count):

@@ -84,6 +84,7 @@ class PolicySettings:
     weights: Weights = field(default_factory=Weights)
     quotas: Mapping[str, Quota] = field(default_factory=dict)
     default_quota: Quota = field(default_factory=Quota)
+    windows: tuple[Window, ...] = ()
     ageing_seconds: float = 600.0
     hold_after_seconds: float = 60.0
     backfill_depth: int = 64
@@ -109,4 +110,3 @@ class PolicySettings:
 
     def quota_of(self, owner: str) -> Quota:
         return self.quotas.get(owner, self.default_quota)
-    windows: tuple[Window, ...] = ()

@@ -14,8 +14,8 @@ from oarlock_matcher.core.policy_settings import PolicySettings
 from oarlock_matcher.core.queue import Turn, WaitingQueue
 from oarlock_matcher.core.shapes import ShapeTable
 from oarlock_matcher.core.tasks import Outcomes, Phase, TaskRecord, Usage
-
 from oarlock_matcher.core.windows import Calendar
+
 
 @dataclass(slots=True)
 class MatcherState:
@@ -38,8 +38,8 @@ class MatcherState:
     usage: dict[str, Usage] = field(default_factory=dict)
     dependents: dict[str, set[str]] = field(default_factory=dict)
     timeouts: list[tuple[float, str, int]] = field(default_factory=list)
-    hold: Hold | None = None
     calendar: Calendar = field(default_factory=Calendar)
+    hold: Hold | None = None
     sequence: int = 0
     retold: Turn | None = None
 
