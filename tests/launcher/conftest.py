@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.service_process import ServiceProcess, Speaker
 
 from oarlock_accelerators import Device, vendor
 from oarlock_launcher.__main__ import build
@@ -38,10 +37,9 @@ AT = "2026-01-01T00:00:00Z"
 
 
 @dataclass
-class Matcher:
+class Matcher(Speaker):
     """Does what the matcher does around a placement: task record, lease, event."""
 
-    bus: Bus
     site: str = SITE
 
     def cpu(self) -> PlacedDevice:
@@ -125,21 +123,6 @@ class Matcher:
                     return event
         raise AssertionError
 
-    async def stored(self, subject: str) -> int:
-        """How many messages the stream holds under a subject."""
-        caught_up = asyncio.Event()
-        count = 0
-
-        async def read() -> None:
-            nonlocal count
-            async for _ in self.bus.watch(subject, start="all", caught_up=caught_up):
-                count += 1
-
-        reading = asyncio.create_task(read())
-        await asyncio.wait_for(caught_up.wait(), 10)
-        reading.cancel()
-        return count
-
     async def output(self, task_id: str, until: Callable[[list[str]], bool], seconds: float = 20) -> list[str]:
         """A run's log lines, once ``until`` says they are enough."""
         lines: list[str] = []
@@ -157,50 +140,6 @@ class Matcher:
         return entry.value
 
 
-@dataclass
-class LauncherProcess:
-    """``python -m oarlock_launcher``, to be killed and started again."""
-
-    nats: EmbeddedServer
-    folder: Path
-    extra: dict[str, str] = field(default_factory=dict)
-    process: asyncio.subprocess.Process | None = None
-
-    async def start(self) -> None:
-        """Start it; it takes placements as soon as it is connected."""
-        environment = {
-            **os.environ,
-            "OARLOCK_NATS_URL": self.nats.url,
-            "OARLOCK_NATS_TOKEN": self.nats.token or "",
-            "OARLOCK_SITE": SITE,
-            "OARLOCK_NODE": NODE,
-            "OARLOCK_DATA_DIR": str(self.folder),
-            "OARLOCK_RUN_GRACE_SECONDS": "2",
-            "OARLOCK_SIMULATED_LONGEST_SECONDS": "1",
-            "OARLOCK_LOG_FORMAT": "console",
-            "SECRET_OF_THE_LAUNCHER": "leaked",
-            **self.extra,
-        }
-        log = (self.folder.parent / "launcher.log").open("ab")
-        self.process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "oarlock_launcher", env=environment, stdout=log, stderr=log
-        )
-        log.close()
-
-    async def kill(self) -> None:
-        """SIGKILL, as in a crash."""
-        assert self.process is not None
-        self.process.kill()
-        await self.process.wait()
-
-    async def stop(self) -> int:
-        """SIGTERM; its exit code."""
-        assert self.process is not None
-        if self.process.returncode is None:
-            self.process.send_signal(signal.SIGTERM)
-        return await asyncio.wait_for(self.process.wait(), 30)
-
-
 @pytest.fixture
 def matcher(bus: Bus) -> Matcher:
     """Places tasks."""
@@ -208,15 +147,19 @@ def matcher(bus: Bus) -> Matcher:
 
 
 @pytest.fixture
-async def launcher(nats: EmbeddedServer, bus: Bus, tmp_path: Path) -> AsyncIterator[LauncherProcess]:
+async def launcher(nats: EmbeddedServer, bus: Bus, tmp_path: Path) -> AsyncIterator[ServiceProcess]:
     """A running launcher of processes."""
     folder = tmp_path / "launcher"
     folder.mkdir()
-    process = LauncherProcess(nats, folder)
+    extra = {
+        "OARLOCK_RUN_GRACE_SECONDS": "2",
+        "OARLOCK_SIMULATED_LONGEST_SECONDS": "1",
+        "SECRET_OF_THE_LAUNCHER": "leaked",
+    }
+    process = ServiceProcess("launcher", nats, folder, SITE, NODE, extra)
     await process.start()
     yield process
-    if process.process is not None and process.process.returncode is None:
-        await process.stop()
+    await process.end()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -299,13 +242,18 @@ async def gpu_launcher(
 @pytest.fixture
 async def docker_launcher(
     nats: EmbeddedServer, bus: Bus, docker_engine: DockerEngine, tmp_path: Path
-) -> AsyncIterator[LauncherProcess]:
+) -> AsyncIterator[ServiceProcess]:
     """A launcher of containers as a process of its own, which finds this machine's CPU."""
     folder = tmp_path / "launcher"
     folder.mkdir()
-    extra = {"OARLOCK_RUNTIME": "docker", "DOCKER_HOST": docker_engine.host, "OARLOCK_DOCKER_NETWORK": "none"}
-    process = LauncherProcess(nats, folder, {**extra, "OARLOCK_DOCKER_PULL": "false"})
+    extra = {
+        "OARLOCK_RUNTIME": "docker",
+        "DOCKER_HOST": docker_engine.host,
+        "OARLOCK_DOCKER_NETWORK": "none",
+        "OARLOCK_DOCKER_PULL": "false",
+        "OARLOCK_RUN_GRACE_SECONDS": "2",
+    }
+    process = ServiceProcess("launcher", nats, folder, SITE, NODE, extra)
     await process.start()
     yield process
-    if process.process is not None and process.process.returncode is None:
-        await process.stop()
+    await process.end()

@@ -16,7 +16,8 @@ from oarlock_launcher.settings import LauncherSettings
 from oarlock_runtime import Bus
 
 if TYPE_CHECKING:
-    from tests.launcher.conftest import DockerEngine, LauncherProcess, Matcher, StandInGpus
+    from tests.launcher.conftest import DockerEngine, Matcher, StandInGpus
+    from tests.service_process import ServiceProcess
 
 pytestmark = pytest.mark.docker
 
@@ -111,7 +112,7 @@ async def test_a_start_that_fails_leaves_nothing(
 
 
 async def test_going_over_the_memory_limit_is_oom(
-    matcher: Matcher, docker_launcher: LauncherProcess, docker_engine: DockerEngine
+    matcher: Matcher, docker_launcher: ServiceProcess, docker_engine: DockerEngine
 ) -> None:
     placed = await matcher.place(
         "fat",
@@ -134,7 +135,7 @@ async def test_going_over_the_memory_limit_is_oom(
 
 
 async def test_cancel_timeout_and_confinement(
-    matcher: Matcher, docker_launcher: LauncherProcess, docker_engine: DockerEngine, engine: docker.DockerClient
+    matcher: Matcher, docker_launcher: ServiceProcess, docker_engine: DockerEngine, engine: docker.DockerClient
 ) -> None:
     image = docker_engine.image
     await matcher.place("stop", image=image, command=shell("echo up; sleep 600"))
@@ -161,7 +162,7 @@ async def test_cancel_timeout_and_confinement(
 
 
 async def test_killed_launcher_adopts_its_containers(
-    matcher: Matcher, docker_launcher: LauncherProcess, docker_engine: DockerEngine
+    matcher: Matcher, docker_launcher: ServiceProcess, docker_engine: DockerEngine
 ) -> None:
     image = docker_engine.image
     await matcher.place("ends", image=image, command=shell("echo one; sleep 2; echo two"))
@@ -182,7 +183,7 @@ async def test_killed_launcher_adopts_its_containers(
 
 
 async def test_containers_are_adopted_by_their_labels_when_the_records_are_lost(
-    matcher: Matcher, docker_launcher: LauncherProcess, docker_engine: DockerEngine, engine: docker.DockerClient
+    matcher: Matcher, docker_launcher: ServiceProcess, docker_engine: DockerEngine, engine: docker.DockerClient
 ) -> None:
     image = docker_engine.image
     placed = await matcher.place("orphan", image=image, command=["sleep", "600"], exclusive=True)

@@ -16,7 +16,8 @@ import pytest
 from oarlock_runtime import EmbeddedServer
 
 if TYPE_CHECKING:
-    from tests.launcher.conftest import LauncherProcess, Matcher
+    from tests.launcher.conftest import Matcher
+    from tests.service_process import ServiceProcess
 
 
 async def ended(pid: int) -> None:
@@ -26,7 +27,7 @@ async def ended(pid: int) -> None:
 
 
 async def test_a_run_that_ends_while_the_server_is_down_ends_once(
-    matcher: Matcher, launcher: LauncherProcess, nats: EmbeddedServer
+    matcher: Matcher, launcher: ServiceProcess, nats: EmbeddedServer
 ) -> None:
     go = launcher.folder / "go"
     script = (
@@ -51,7 +52,7 @@ async def test_a_run_that_ends_while_the_server_is_down_ends_once(
 
 
 async def test_server_and_launcher_both_killed(
-    matcher: Matcher, launcher: LauncherProcess, nats: EmbeddedServer
+    matcher: Matcher, launcher: ServiceProcess, nats: EmbeddedServer
 ) -> None:
     await matcher.place("both", "import time\nprint('up', flush=True)\ntime.sleep(1)\nprint('done')")
     await matcher.output("both", lambda lines: "up" in lines)
@@ -74,7 +75,7 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-async def test_limits(matcher: Matcher, launcher: LauncherProcess) -> None:
+async def test_limits(matcher: Matcher, launcher: ServiceProcess) -> None:
     await launcher.stop()
     launcher.extra["OARLOCK_PROCESS_MEMORY_BYTES"] = str(512 << 20)
     await launcher.start()
@@ -87,7 +88,7 @@ async def test_limits(matcher: Matcher, launcher: LauncherProcess) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start runs as another account")
 async def test_runs_of_another_account_cannot_touch_the_launcher(
-    matcher: Matcher, launcher: LauncherProcess, open_folder: Path
+    matcher: Matcher, launcher: ServiceProcess, open_folder: Path
 ) -> None:
     await launcher.stop()
     launcher.folder = open_folder / "launcher"

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.service_process import ServiceProcess
 
 from oarlock_runtime import EmbeddedServer
 from oarlock_schemas import RunRecord
 
 if TYPE_CHECKING:
-    from tests.launcher.conftest import DockerEngine, LauncherProcess, Matcher
+    from tests.launcher.conftest import DockerEngine, Matcher
 
 MIB = 1024**2
 
@@ -23,18 +22,10 @@ MIB = 1024**2
 @pytest.fixture
 async def telemetry(nats: EmbeddedServer, matcher: Matcher, tmp_path: Path) -> AsyncIterator[None]:
     """The telemetry of the launcher's node."""
-    environment = {
-        **os.environ,
-        "OARLOCK_NATS_URL": nats.url,
-        "OARLOCK_NATS_TOKEN": nats.token or "",
-        "OARLOCK_SITE": matcher.site,
-        "OARLOCK_NODE": matcher.cpu().node,
-        "OARLOCK_DATA_DIR": str(tmp_path / "telemetry"),
-    }
-    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "oarlock_telemetry", env=environment)
+    process = ServiceProcess("telemetry", nats, tmp_path / "telemetry", matcher.site, matcher.cpu().node)
+    await process.start()
     yield
-    process.terminate()
-    assert await asyncio.wait_for(process.wait(), 30) == 0
+    assert await process.stop() == 0
 
 
 async def record(matcher: Matcher, task_id: str) -> RunRecord:
@@ -45,7 +36,7 @@ async def record(matcher: Matcher, task_id: str) -> RunRecord:
     raise AssertionError
 
 
-async def test_processes(matcher: Matcher, launcher: LauncherProcess, telemetry: None) -> None:
+async def test_processes(matcher: Matcher, launcher: ServiceProcess, telemetry: None) -> None:
     # The workers leave the run's session, as data loaders of some frameworks do; they are its own all the same.
     worker = "import time; b = b'x' * (60 << 20); time.sleep(2.5)"
     script = (
@@ -68,7 +59,7 @@ async def test_processes(matcher: Matcher, launcher: LauncherProcess, telemetry:
 
 @pytest.mark.docker
 async def test_containers(
-    matcher: Matcher, docker_launcher: LauncherProcess, docker_engine: DockerEngine, telemetry: None
+    matcher: Matcher, docker_launcher: ServiceProcess, docker_engine: DockerEngine, telemetry: None
 ) -> None:
     # The shell itself holds the text; `true` keeps it from becoming the sleep.
     command = ["sh", "-c", "x=$(head -c 30000000 /dev/zero | busybox tr '\\000' a); sleep 3; true"]

@@ -17,7 +17,8 @@ from oarlock_runtime import Bus
 from oarlock_schemas import Source
 
 if TYPE_CHECKING:
-    from tests.launcher.conftest import LauncherProcess, Matcher
+    from tests.launcher.conftest import Matcher
+    from tests.service_process import ServiceProcess
 
 SLEEPER = "import time\nprint('up', flush=True)\ntime.sleep(600)"
 
@@ -40,7 +41,7 @@ def commit(folder: Path) -> None:
         subprocess.run(["git", *command.split()], cwd=folder, check=True)
 
 
-async def test_a_script_runs_and_ends_once(matcher: Matcher, launcher: LauncherProcess) -> None:
+async def test_a_script_runs_and_ends_once(matcher: Matcher, launcher: ServiceProcess) -> None:
     placed = await matcher.place("t1", "import sys\nprint('hello', sys.argv[1:])", arguments=["--epochs", "2"])
     launched = await matcher.launched("t1")
     finished = await matcher.finished("t1")
@@ -60,7 +61,7 @@ async def test_a_script_runs_and_ends_once(matcher: Matcher, launcher: LauncherP
     assert not list((launcher.folder / "runs").glob("t1*"))
 
 
-async def test_the_environment_holds_nothing_of_the_launchers(matcher: Matcher, launcher: LauncherProcess) -> None:
+async def test_the_environment_holds_nothing_of_the_launchers(matcher: Matcher, launcher: ServiceProcess) -> None:
     script = "import os, json\nprint(json.dumps(dict(os.environ)))"
     await matcher.place("env", script, environment={"MINE": "1", "CUDA_VISIBLE_DEVICES": "3", "oarlock_x": "y"})
     (line,) = await matcher.output("env", lambda lines: len(lines) == 1)
@@ -71,7 +72,7 @@ async def test_the_environment_holds_nothing_of_the_launchers(matcher: Matcher, 
     assert launcher.nats.token is not None and launcher.nats.token not in line
 
 
-async def test_cancel_stops_the_whole_tree(matcher: Matcher, launcher: LauncherProcess) -> None:
+async def test_cancel_stops_the_whole_tree(matcher: Matcher, launcher: ServiceProcess) -> None:
     # A grandchild in a session of its own, as a daemon would be.
     script = (
         "import subprocess, sys, time\n"
@@ -91,7 +92,7 @@ async def test_cancel_stops_the_whole_tree(matcher: Matcher, launcher: LauncherP
     await gone(launched.pid)
 
 
-async def test_cancel_before_the_placement_arrives(matcher: Matcher, launcher: LauncherProcess) -> None:
+async def test_cancel_before_the_placement_arrives(matcher: Matcher, launcher: ServiceProcess) -> None:
     await matcher.bus.publish(matcher.bus.subjects.cancel("c2"), {})
     # Cancellations are handled in order, so the first has been when a later one has.
     await matcher.place("other", SLEEPER)
@@ -104,14 +105,14 @@ async def test_cancel_before_the_placement_arrives(matcher: Matcher, launcher: L
     assert await matcher.stored(matcher.bus.subjects.launched("c2")) == 0
 
 
-async def test_a_run_ends_at_its_time_limit(matcher: Matcher, launcher: LauncherProcess) -> None:
+async def test_a_run_ends_at_its_time_limit(matcher: Matcher, launcher: ServiceProcess) -> None:
     await matcher.place("slow", SLEEPER, scheduler={"run_timeout_seconds": 1})
     finished = await matcher.finished("slow")
     assert finished.outcome == "timeout"
     assert (await matcher.record("slow")).state == "failed"
 
 
-async def test_exit_reasons(matcher: Matcher, launcher: LauncherProcess) -> None:
+async def test_exit_reasons(matcher: Matcher, launcher: ServiceProcess) -> None:
     await matcher.place("e1", "raise SystemExit(3)")
     await matcher.place("e2", "print('x'); raise ValueError('the shape is wrong')")
     await matcher.place("e3", "raise MemoryError")
@@ -130,7 +131,7 @@ async def test_exit_reasons(matcher: Matcher, launcher: LauncherProcess) -> None
     assert states["e3"] == states["e5"] == "running"
 
 
-async def test_killed_launcher_adopts_and_the_task_ends_once(matcher: Matcher, launcher: LauncherProcess) -> None:
+async def test_killed_launcher_adopts_and_the_task_ends_once(matcher: Matcher, launcher: ServiceProcess) -> None:
     go = launcher.folder / "go"
     script = (
         "import pathlib, time\nprint('before', flush=True)\n"
@@ -153,7 +154,7 @@ async def test_killed_launcher_adopts_and_the_task_ends_once(matcher: Matcher, l
     assert await matcher.stored(matcher.bus.subjects.logs("a1")) == 2
 
 
-async def test_killed_launcher_adopts_what_still_runs(matcher: Matcher, launcher: LauncherProcess) -> None:
+async def test_killed_launcher_adopts_what_still_runs(matcher: Matcher, launcher: ServiceProcess) -> None:
     await matcher.place("a2", SLEEPER)
     launched = await matcher.launched("a2")
     await launcher.kill()
@@ -166,7 +167,7 @@ async def test_killed_launcher_adopts_what_still_runs(matcher: Matcher, launcher
     assert await matcher.stored(matcher.bus.subjects.launched("a2")) == 1
 
 
-async def test_launcher_killed_at_any_moment_starts_once(matcher: Matcher, launcher: LauncherProcess) -> None:
+async def test_launcher_killed_at_any_moment_starts_once(matcher: Matcher, launcher: ServiceProcess) -> None:
     count = launcher.folder / "count"
     script = f"open({str(count)!r}, 'a').write('x')"
     for number in range(6):
@@ -181,7 +182,7 @@ async def test_launcher_killed_at_any_moment_starts_once(matcher: Matcher, launc
         assert await matcher.stored(matcher.bus.subjects.finished(f"k{number}")) == 1
 
 
-async def test_run_whose_watcher_is_killed_is_lost_and_dead(matcher: Matcher, launcher: LauncherProcess) -> None:
+async def test_run_whose_watcher_is_killed_is_lost_and_dead(matcher: Matcher, launcher: ServiceProcess) -> None:
     await matcher.place("l1", SLEEPER)
     launched = await matcher.launched("l1")
     await matcher.output("l1", said("up"))
@@ -194,7 +195,7 @@ async def test_run_whose_watcher_is_killed_is_lost_and_dead(matcher: Matcher, la
     await gone(launched.pid)
 
 
-async def test_stale_fence_is_refused(matcher: Matcher, launcher: LauncherProcess, bus: Bus) -> None:
+async def test_stale_fence_is_refused(matcher: Matcher, launcher: ServiceProcess, bus: Bus) -> None:
     await matcher.place("old", "print('must not run')", lease=False)
     refused = await matcher.finished("old")
     assert refused.outcome == "refused" and "no longer held" in str(refused.message)
@@ -203,7 +204,7 @@ async def test_stale_fence_is_refused(matcher: Matcher, launcher: LauncherProces
 
 
 async def test_placement_that_was_overtaken_on_its_way_is_refused(
-    matcher: Matcher, launcher: LauncherProcess, bus: Bus
+    matcher: Matcher, launcher: ServiceProcess, bus: Bus
 ) -> None:
     uid = (await matcher.place("earlier", "print()")).devices[0].uid
     placed = await matcher.place("new", "print('ran')", exclusive=True)
@@ -218,7 +219,7 @@ async def test_placement_that_was_overtaken_on_its_way_is_refused(
 
 
 async def test_a_run_that_lost_its_device_ends_before_the_next_begins(
-    matcher: Matcher, launcher: LauncherProcess
+    matcher: Matcher, launcher: ServiceProcess
 ) -> None:
     await matcher.place("first", SLEEPER, exclusive=True)
     launched = await matcher.launched("first")
@@ -232,7 +233,7 @@ async def test_a_run_that_lost_its_device_ends_before_the_next_begins(
     assert finished.log_tail == ["alone True"]
 
 
-async def test_code_from_everywhere(matcher: Matcher, launcher: LauncherProcess, bus: Bus, tmp_path: Path) -> None:
+async def test_code_from_everywhere(matcher: Matcher, launcher: ServiceProcess, bus: Bus, tmp_path: Path) -> None:
     cells = [{"cell_type": "code", "source": ["!exit 1\n", "print('from the notebook')"], "execution_count": None}]
     notebook = {"cells": cells, "nbformat": 4}
     buffer = io.BytesIO()
@@ -268,7 +269,7 @@ async def test_code_from_everywhere(matcher: Matcher, launcher: LauncherProcess,
 
 
 async def test_simulated_devices_run_nothing_and_say_so(
-    matcher: Matcher, launcher: LauncherProcess, tmp_path: Path
+    matcher: Matcher, launcher: ServiceProcess, tmp_path: Path
 ) -> None:
     proof = tmp_path / "executed"
     device = (await matcher.place("warm", "print()")).devices[0]
@@ -290,9 +291,7 @@ async def test_simulated_devices_run_nothing_and_say_so(
     assert "mixes simulated and real" in str((await matcher.finished("mixed")).message)
 
 
-async def test_a_flood_of_output_is_bounded_and_the_end_still_known(
-    matcher: Matcher, launcher: LauncherProcess
-) -> None:
+async def test_a_flood_of_output_is_bounded_and_the_end_still_known(matcher: Matcher, launcher: ServiceProcess) -> None:
     script = "for i in range(50000): print('y' * 50, i)\nprint('z' * 100000)\nprint('last')"
     await matcher.place("flood", script)
     finished = await matcher.finished("flood", seconds=60)
@@ -305,7 +304,7 @@ async def test_a_flood_of_output_is_bounded_and_the_end_still_known(
     assert max(map(len, lines)) <= 8192
 
 
-async def test_the_launcher_stops_in_order_and_leaves_runs_alone(matcher: Matcher, launcher: LauncherProcess) -> None:
+async def test_the_launcher_stops_in_order_and_leaves_runs_alone(matcher: Matcher, launcher: ServiceProcess) -> None:
     await matcher.place("stay", SLEEPER)
     launched = await matcher.launched("stay")
     assert await launcher.stop() == 0

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.service_process import ServiceProcess, Speaker
 
 from oarlock_accelerators import vendor
 from oarlock_runtime import Bus, EmbeddedServer
@@ -34,10 +32,8 @@ def now() -> str:
 
 
 @dataclass
-class Others:
+class Others(Speaker):
     """What the matcher and the launcher say of a run."""
-
-    bus: Bus
 
     def cpu(self) -> PlacedDevice:
         """This machine's CPU."""
@@ -113,21 +109,6 @@ class Others:
                 return message.parse(RunRecord)
         raise AssertionError
 
-    async def stored(self, subject: str) -> int:
-        """How many messages the stream holds under a subject."""
-        caught_up = asyncio.Event()
-        count = 0
-
-        async def read() -> None:
-            nonlocal count
-            async for _ in self.bus.watch(subject, start="all", caught_up=caught_up):
-                count += 1
-
-        reading = asyncio.create_task(read())
-        await asyncio.wait_for(caught_up.wait(), 10)
-        reading.cancel()
-        return count
-
     async def device(self, key: str, seconds: float = 20) -> DeviceState:
         """Await a device's inventory entry."""
         async with asyncio.timeout(seconds):
@@ -137,45 +118,6 @@ class Others:
         raise AssertionError
 
 
-@dataclass
-class TelemetryProcess:
-    """``python -m oarlock_telemetry``, to be killed and started again."""
-
-    nats: EmbeddedServer
-    folder: Path
-    extra: dict[str, str] = field(default_factory=dict)
-    process: asyncio.subprocess.Process | None = None
-
-    async def start(self) -> None:
-        environment = {
-            **os.environ,
-            "OARLOCK_NATS_URL": self.nats.url,
-            "OARLOCK_NATS_TOKEN": self.nats.token or "",
-            "OARLOCK_SITE": SITE,
-            "OARLOCK_NODE": NODE,
-            "OARLOCK_DATA_DIR": str(self.folder),
-            "OARLOCK_LOG_FORMAT": "console",
-            **self.extra,
-        }
-        with (self.folder.parent / "telemetry.log").open("ab") as log:
-            self.process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "oarlock_telemetry", env=environment, stdout=log, stderr=log
-            )
-
-    async def kill(self) -> None:
-        """SIGKILL, as in a crash."""
-        assert self.process is not None
-        self.process.kill()
-        await self.process.wait()
-
-    async def stop(self) -> int:
-        """SIGTERM; its exit code."""
-        assert self.process is not None
-        if self.process.returncode is None:
-            self.process.send_signal(signal.SIGTERM)
-        return await asyncio.wait_for(self.process.wait(), 30)
-
-
 @pytest.fixture
 def others(bus: Bus) -> Others:
     """Publishes what telemetry hears."""
@@ -183,10 +125,9 @@ def others(bus: Bus) -> Others:
 
 
 @pytest.fixture
-async def telemetry(nats: EmbeddedServer, bus: Bus, tmp_path: Path) -> AsyncIterator[TelemetryProcess]:
+async def telemetry(nats: EmbeddedServer, bus: Bus, tmp_path: Path) -> AsyncIterator[ServiceProcess]:
     """A running telemetry of this machine."""
-    process = TelemetryProcess(nats, tmp_path / "telemetry")
+    process = ServiceProcess("telemetry", nats, tmp_path / "telemetry", SITE, NODE)
     await process.start()
     yield process
-    if process.process is not None and process.process.returncode is None:
-        await process.stop()
+    await process.end()

@@ -16,7 +16,8 @@ from oarlock_runtime import Bus, BusMessage, EmbeddedServer
 from oarlock_schemas import DeviceSample, DeviceState, NodeMetrics, PlacedDevice, Portrait
 
 if TYPE_CHECKING:
-    from tests.telemetry.conftest import Others, TelemetryProcess
+    from tests.service_process import ServiceProcess
+    from tests.telemetry.conftest import Others
 
 GIB = 1024**3
 UIDS = ("GPU-11111111-2222-3333-4444-555555555555", "GPU-66666666-7777-8888-9999-000000000000")
@@ -64,8 +65,8 @@ def driver(tmp_path: Path) -> Driver:
 
 @pytest.fixture
 async def telemetry(
-    nats: EmbeddedServer, bus: Bus, tmp_path: Path, library: Path, driver: Driver, telemetry: TelemetryProcess
-) -> AsyncIterator[TelemetryProcess]:
+    nats: EmbeddedServer, bus: Bus, tmp_path: Path, library: Path, driver: Driver, telemetry: ServiceProcess
+) -> AsyncIterator[ServiceProcess]:
     """The telemetry of a machine with two GPUs."""
     await telemetry.stop()
     telemetry.extra = {
@@ -103,7 +104,7 @@ def using(used: int) -> Callable[[DeviceSample], bool]:
     return lambda shown: shown.used_bytes == used
 
 
-async def test_a_runs_own_share_of_a_shared_gpu(others: Others, telemetry: TelemetryProcess, driver: Driver) -> None:
+async def test_a_runs_own_share_of_a_shared_gpu(others: Others, telemetry: ServiceProcess, driver: Driver) -> None:
     process = await asyncio.create_subprocess_exec("sleep", "600")
     try:
         # One process is the run's, the other somebody's.
@@ -128,7 +129,7 @@ async def test_a_runs_own_share_of_a_shared_gpu(others: Others, telemetry: Telem
 
 
 async def test_a_run_alone_has_the_devices_figures_too(
-    others: Others, telemetry: TelemetryProcess, driver: Driver
+    others: Others, telemetry: ServiceProcess, driver: Driver
 ) -> None:
     process = await asyncio.create_subprocess_exec("sleep", "600")
     try:
@@ -160,7 +161,7 @@ async def entry(others: Others, uid: str, **wanted: object) -> DeviceState:
 
 
 async def test_a_lost_gpu_is_cordoned_until_an_operator_lifts_it(
-    others: Others, telemetry: TelemetryProcess, driver: Driver
+    others: Others, telemetry: ServiceProcess, driver: Driver
 ) -> None:
     sound = await entry(others, UIDS[0], healthy=True)
     assert sound.kind == "A100-SXM4-40GB" and sound.memory_bytes == 40 * GIB and not sound.cordoned
@@ -177,7 +178,7 @@ async def test_a_lost_gpu_is_cordoned_until_an_operator_lifts_it(
     assert (await entry(others, UIDS[0], cordoned=False)).seen_at >= seen.seen_at
 
 
-async def test_prometheus_reads_it(others: Others, telemetry: TelemetryProcess, driver: Driver) -> None:
+async def test_prometheus_reads_it(others: Others, telemetry: ServiceProcess, driver: Driver) -> None:
     driver.say(0, used=5 * GIB, busy=25, celsius=55, milliwatts=150_000)
     await sample(others, UIDS[0], using(5 * GIB))
     log = (telemetry.folder.parent / "telemetry.log").read_text()

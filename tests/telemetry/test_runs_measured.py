@@ -13,7 +13,8 @@ from oarlock_runtime import BusMessage, EmbeddedServer
 from oarlock_schemas import Memory, MemoryPeak, NodeMetrics, Portrait
 
 if TYPE_CHECKING:
-    from tests.telemetry.conftest import Others, TelemetryProcess
+    from tests.service_process import ServiceProcess
+    from tests.telemetry.conftest import Others
 
 MIB = 1024**2
 PORTRAIT = Portrait(
@@ -60,7 +61,7 @@ async def sampled(others: Others, task_id: str) -> None:
     await listening.unsubscribe()
 
 
-async def test_a_tree_of_processes_is_measured_and_recorded_once(others: Others, telemetry: TelemetryProcess) -> None:
+async def test_a_tree_of_processes_is_measured_and_recorded_once(others: Others, telemetry: ServiceProcess) -> None:
     child = "b = b'x' * (100 << 20); print('child', flush=True); input()"
     parent = (
         "import subprocess, sys\n"
@@ -91,7 +92,7 @@ async def test_a_tree_of_processes_is_measured_and_recorded_once(others: Others,
     assert await others.stored(others.bus.subjects.completed("tree")) == 1
 
 
-async def test_a_run_between_two_samples_has_the_kernels_count(others: Others, telemetry: TelemetryProcess) -> None:
+async def test_a_run_between_two_samples_has_the_kernels_count(others: Others, telemetry: ServiceProcess) -> None:
     device = others.cpu()
     await others.device(f"local.node1.{device.uid}")
     launched = await others.launch("short", device, 2**22 - 1)
@@ -105,7 +106,7 @@ async def test_a_run_between_two_samples_has_the_kernels_count(others: Others, t
     assert {"peak_process_bytes", "duration_seconds", "energy_joules"} <= silent.absent.keys()
 
 
-async def test_telemetry_killed_in_mid_run_keeps_the_peak(others: Others, telemetry: TelemetryProcess) -> None:
+async def test_telemetry_killed_in_mid_run_keeps_the_peak(others: Others, telemetry: ServiceProcess) -> None:
     device = others.cpu()
     # The peak comes before the crash and is given back before telemetry is there again.
     script = "b = b'x' * (120 << 20); print('up', flush=True); input(); del b; print('down', flush=True); input()"
@@ -130,7 +131,7 @@ async def test_telemetry_killed_in_mid_run_keeps_the_peak(others: Others, teleme
     assert await others.stored(others.bus.subjects.completed("crash")) == 1
 
 
-async def test_records_lost_with_the_disk_are_not_written_twice(others: Others, telemetry: TelemetryProcess) -> None:
+async def test_records_lost_with_the_disk_are_not_written_twice(others: Others, telemetry: ServiceProcess) -> None:
     device = others.cpu()
     await others.launch("once", device, None)
     await others.finish("once", device)
@@ -145,7 +146,7 @@ async def test_records_lost_with_the_disk_are_not_written_twice(others: Others, 
     assert await others.stored(others.bus.subjects.completed("once")) == 1
 
 
-async def test_refused_and_foreign_runs_leave_no_record(others: Others, telemetry: TelemetryProcess) -> None:
+async def test_refused_and_foreign_runs_leave_no_record(others: Others, telemetry: ServiceProcess) -> None:
     device = others.cpu()
     await others.finish("refused", device, outcome="refused")
     elsewhere = device.model_copy(update={"node": "node2"})
@@ -172,7 +173,7 @@ nodes:
 
 
 async def test_a_simulated_fleet_says_so_and_follows_its_model(
-    others: Others, telemetry: TelemetryProcess, tmp_path: Path
+    others: Others, telemetry: ServiceProcess, tmp_path: Path
 ) -> None:
     await telemetry.stop()
     (tmp_path / "fleet.yaml").write_text(FLEET)
@@ -206,9 +207,7 @@ async def test_a_simulated_fleet_says_so_and_follows_its_model(
     assert record.measured.peak_device_bytes is not None and record.measured.peak_device_bytes >= peak
 
 
-async def test_the_server_goes_away_in_mid_run(
-    others: Others, telemetry: TelemetryProcess, nats: EmbeddedServer
-) -> None:
+async def test_the_server_goes_away_in_mid_run(others: Others, telemetry: ServiceProcess, nats: EmbeddedServer) -> None:
     device = others.cpu()
     async with python("b = b'x' * (90 << 20); print('up', flush=True); input()") as process:
         await line(process)
