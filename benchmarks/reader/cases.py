@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.oracles import environment
+from benchmarks.reader import packages
+
 HERE = Path(__file__).parent
+PADDLE_SUITES = ("paddle.vision", "paddleclas", "paddleseg", "paddledet")
+
+
+def framework(suite: str) -> str:
+    """Whose layers a suite's models are made of."""
+    return "paddle" if suite in PADDLE_SUITES else "torch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +31,7 @@ class Case:
     @property
     def framework(self) -> str:
         """Whose layers it is made of."""
-        return "paddle" if self.suite == "paddle.vision" else "torch"
+        return framework(self.suite)
 
     @property
     def key(self) -> str:
@@ -396,4 +405,7 @@ def cases(suites: tuple[str, ...] = ()) -> list[Case]:
     )
     found += [_transformers_small(n) for n in SMALL]
     found += _timm((HERE / "timm_sample.txt").read_text().split())
+    for suite in packages.SUITES:
+        if not suites or suite in suites:
+            found += [Case(suite, *named) for named in packages.discover(suite, environment.root() / "src")]
     return [case for case in found if not suites or case.suite in suites]

@@ -16,15 +16,24 @@ from pathlib import Path
 
 from benchmarks.oracles import environment
 
-from oarlock_profiler.adapters.sources import open_sources
+from oarlock_profiler.adapters.sources import AnySources, open_sources
 from oarlock_profiler.core.interpreter.budget import Limits
 from oarlock_profiler.core.reader import read
-from oarlock_profiler.core.reading import Reading, Request
+from oarlock_profiler.core.reading import Reading, Request, Sources
 
 PACKAGES = (
     "paddlets", "paddlespeech", "paddleformers", "torchtune", "lightning-bolts", "accelerate", "yolov5", "nnunetv2", "litgpt", "torchrl",
     "paddleclas", "paddleseg", "paddledet", "segmentation-models-pytorch",
 )  # fmt: skip
+REQUIRED = (
+    "ultralytics", "torchmetrics", "tensordict", "dynamic-network-architectures", "batchgenerators", "batchgeneratorsv2", "lightning-utilities",
+)  # fmt: skip
+"""What those packages ask for themselves and nobody runs them without."""
+GIVEN = Path(__file__).parent / "given"
+"""Required arguments that are files and that a wheel leaves out: configurations, by package, as its own users write them."""
+ENVIRONMENT = {
+    "nnunetv2": {"nnUNet_raw": "raw", "nnUNet_preprocessed": "preprocessed", "nnUNet_results": "results"},
+}  # fmt: skip
 SECONDS = 60.0
 BOLTS = "pl_bolts/models/"
 ENTRIES = f"""
@@ -79,11 +88,11 @@ paddlespeech paddlespeech/kws/exps/mdtc/train.py --config conf/mdtc.yaml
 paddlespeech paddlespeech/vector/exps/ge2e/train.py --data data --output out
 paddlespeech paddlespeech/t2s/exps/waveflow/train.py --data data --output out
 paddlespeech paddlespeech/t2s/exps/tacotron2/train.py --data data --output out
-paddlespeech paddlespeech/t2s/exps/fastspeech2/train.py --config conf/default.yaml
-paddlespeech paddlespeech/t2s/exps/speedyspeech/train.py --config conf/default.yaml
-paddlespeech paddlespeech/t2s/exps/gan_vocoder/hifigan/train.py --config conf/default.yaml
-paddlespeech paddlespeech/s2t/exps/deepspeech2/bin/train.py --config conf/deepspeech2.yaml
-paddlespeech paddlespeech/s2t/exps/u2/bin/train.py --config conf/conformer.yaml
+paddlespeech paddlespeech/t2s/exps/fastspeech2/train.py --config conf/fastspeech2.yaml --output-dir out
+paddlespeech paddlespeech/t2s/exps/speedyspeech/train.py --config conf/speedyspeech.yaml --output-dir out
+paddlespeech paddlespeech/t2s/exps/gan_vocoder/hifigan/train.py --config conf/hifigan.yaml --output-dir out
+paddlespeech paddlespeech/s2t/exps/deepspeech2/bin/train.py --config conf/deepspeech2.yaml --output out
+paddlespeech paddlespeech/s2t/exps/u2/bin/train.py --config conf/conformer.yaml --output out
 paddlets paddlets/tests/models/forecasting/dl/test_mlp.py
 paddlets paddlets/tests/models/forecasting/dl/test_rnn.py
 paddlets paddlets/tests/models/forecasting/dl/test_transformer.py
@@ -107,20 +116,46 @@ def folder() -> Path:
 
 def fetch() -> None:
     """Unpack the packages' Python files."""
-    for package in PACKAGES:
+    for package in PACKAGES + REQUIRED:
         environment.unpack(package, folder() / package.replace("-", "_"))
+
+
+class WithGiven:
+    """A package's files and the given ones, as one bundle."""
+
+    def __init__(self, package: AnySources, given: AnySources) -> None:
+        self._both = (given, package)
+
+    def read(self, path: str) -> bytes | None:
+        """See ``core.reading.Sources``."""
+        return next((data for one in self._both if (data := one.read(path)) is not None), None)
+
+    def exists(self, path: str) -> bool:
+        """Whether either has it."""
+        return any(one.exists(path) for one in self._both)
+
+    def listdir(self, path: str) -> list[str]:
+        """Names of both, sorted."""
+        return sorted({name for one in self._both for name in one.listdir(path)})
+
+    def library(self, module: str) -> tuple[str, bytes] | None:
+        """See ``core.reading.Sources``."""
+        return self._both[1].library(module)
 
 
 def read_entry(package: str, entry: str, arguments: list[str]) -> Reading:
     """Read one entry point; the other packages and the oracle's libraries are on the library path."""
     own = package.partition("/")[0]
     libraries = [str(p) for p in folder().iterdir() if p.name not in (own, "accelerate")] + environment.library_paths()
-    sources = open_sources(folder() / package, library_paths=libraries)
+    sources: Sources = open_sources(folder() / package, library_paths=libraries)
+    if (GIVEN / own).is_dir():
+        sources = WithGiven(open_sources(folder() / package, library_paths=libraries), open_sources(GIVEN / own))
     launched = "distributed" in entry
     request = Request(
         entry=entry,
         arguments=arguments,
-        environment={"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"} if launched else {},
+        environment=ENVIRONMENT.get(own, {})
+        | ({"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"} if launched else {}),
         world_size=2 if launched else 1,
     )
     return read(request, sources, time.monotonic, Limits(seconds=SECONDS))
@@ -132,7 +167,8 @@ _MISSING = ("required", "not in the bundle", "FileNotFoundError", "is missing th
 def absent_files(package: str, arguments: list[str]) -> list[str]:
     """Configuration files that the arguments name and the package does not hold: what is read then rests on guesses."""
     named = [Path(a).name for a in arguments if a.endswith((".yaml", ".yml", ".json"))]
-    return [name for name in named if next((folder() / package).rglob(name), None) is None]
+    held = (folder() / package, GIVEN / package)
+    return [name for name in named if not any(next(root.rglob(name), None) for root in held)]
 
 
 def judge(reading: Reading, absent: list[str]) -> tuple[str, str]:

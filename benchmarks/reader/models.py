@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.oracles import environment
-from benchmarks.reader.cases import Case, cases
+from benchmarks.reader import packages
+from benchmarks.reader.cases import Case, cases, framework
 from benchmarks.reader.session import Built, Session
 
 HERE = Path(__file__).parent
 MEASURED = HERE / "measured.json"
 SCRIPT = HERE.parent / "oracles" / "run_models.py"
-SUITES = ("paddle.vision", "torchvision", "timm", "transformers")
-TARGETS = {"paddle.vision": 1.0, "torchvision": 0.98, "timm": 0.90, "transformers": 0.90}
+SUITES = ("paddle.vision", "torchvision", "timm", "transformers", *packages.SUITES)
+TARGETS = {"paddle.vision": 1.0, "torchvision": 0.98, "timm": 0.90, "transformers": 0.90} | dict.fromkeys(
+    packages.SUITES, 0.80
+)
 
 
 def measured() -> dict[str, Any]:
@@ -135,7 +138,7 @@ def why(built: Built, real: dict[str, Any]) -> str:
 
 def score(suite: str, wanted: Sequence[Case], truth: dict[str, Any], *, step: bool = True) -> Result:
     """Read every case of a suite and compare."""
-    session = Session("paddle" if suite == "paddle.vision" else "torch", environment.library_paths())
+    session = Session(framework(suite), environment.library_paths())
     result = Result(suite)
     for case in wanted:
         compare(case, truth.get(case.key, {}), session.run(case, step=step), result)

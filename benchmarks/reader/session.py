@@ -54,7 +54,7 @@ class Session:
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEPTH))
 
     def _budget(self) -> Budget:
-        return Budget(Limits(seconds=self.seconds), time.monotonic)
+        return Budget(Limits(seconds=self.seconds), time.process_time)
 
     def run(self, case: Case, *, step: bool = True) -> Built:
         """Build the case's model, and step it at its batch sizes."""

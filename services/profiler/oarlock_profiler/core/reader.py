@@ -71,9 +71,14 @@ def _walk(machine: Machine, request: Request) -> str | None:
         machine.findings.gap("the entry script", Where(entry, 1), "the file is not in the bundle")
         return f"{entry} is not in the bundle"
     folder = entry.rpartition("/")[0]
+    name = entry.rpartition("/")[2].removesuffix(".py").replace(".", "_")
+    if name == "__main__" and folder and machine.sources.exists(f"{folder}/__init__.py"):
+        # a package's ``__main__`` is what ``python -m package`` runs
+        folder, _, package = folder.rpartition("/")
+        name = f"{package}.{name}"
     machine.importer.base_roots = [folder, ""] if folder else [""]
     try:
-        machine.importer.run(entry.rpartition("/")[2].removesuffix(".py"), entry, data, main=True)
+        machine.importer.run(name, entry, data, main=True)
     except Raised as raised:
         error = raised.value
     except BudgetExceeded as exceeded:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 SAME_OBJECT = frozenset({"add", "subtract", "assign", "contiguous", "addmm"})
 """Operators whose gradient is the very tensor object that came in."""
+POST_HOOKS = "_post_accumulate_hooks"
+"""In a leaf's ``attrs``: what is called with the leaf as soon as a pass has given it its whole gradient."""
 UNIQUE = 2
 """What ``sys.getrefcount`` says of a storage that one gradient alone holds (the attribute and the argument)."""
 
@@ -240,6 +242,10 @@ class BackwardPass:
                 self.capture[id(leaf), 0] = grad
         elif leaf.requires_grad:
             self.engine.accumulate(leaf, grad)
+            del grad
+            hooks = leaf.attrs.get(POST_HOOKS) if leaf.attrs is not None else None
+            for hook in list(hooks) if isinstance(hooks, list) else ():
+                hook(leaf)
 
 
 def _owned(grad: Grad) -> bool:

@@ -61,6 +61,8 @@ class Engine:
         self.root_inputs: dict[int, list[TensorSpec]] = {}
         """What the first call of each root was given, by the root's ``id``."""
         self._released: set[int] = set()
+        self._passes = 0
+        self._step_owed = False
         self._sequence = 0
         self._node_module: str | None = None
         self._node_where: Where | None = None
@@ -85,7 +87,10 @@ class Engine:
         return self.module_stack[-1].path or "" if self.module_stack else ""
 
     def training_step_done(self) -> None:
-        """The optimiser has stepped (a new step begins)."""
+        """The optimiser has stepped (a new step begins). Inside a backward pass the step ends with the pass."""
+        if self._passes:
+            self._step_owed = True
+            return
         self.step_inputs = []
         self.trace.step_end()
 
@@ -551,11 +556,16 @@ class Engine:
             self.release_dropped_models()
         before, self.trace.phase = self.trace.phase, "backward"
         enabled, self.grad_enabled = self.grad_enabled, False
+        self._passes += 1
         try:
             self._run(BackwardPass(self, retain_graph), tensors, gradients)
         finally:
+            self._passes -= 1
             self.grad_enabled = enabled
             self.trace.phase = before
+        if self._step_owed and not self._passes:
+            self._step_owed = False
+            self.training_step_done()
 
     def _run(self, walk: BackwardPass, tensors: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> None:
         roots: list[tuple[Tensor, Grad]] = []

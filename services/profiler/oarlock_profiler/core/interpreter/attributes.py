@@ -316,6 +316,8 @@ def builtin(m: Machine, value: Value, name: str) -> Value:
     own = getattr(value, "__dict__", None)
     if own and name in own and isinstance(value, dict):
         return own[name]
+    if isinstance(value, tuple) and name in getattr(type(value), "_fields", ()):
+        return getattr(value, name)
     if name in _DATA:
         return getattr(value, name, MISSING)
     if name == "__class__":

@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from oarlock_profiler.core.interpreter.machine import Machine
 
 
+_LOADED_AT_START = frozenset(
+    {"abc", "builtins", "codecs", "encodings", "io", "os", "site", "stat", "sys", "time", "types", "typing", "zipimport"}
+)
+"""What Python has imported before a script runs (``typing`` and ``types`` by the ``.pth`` files of an installation): a
+file of the same name beside the script does not hide it."""
+
+
 class Importer:
     """Finds and runs modules for one machine; ``modules`` is its ``sys.modules``."""
 
@@ -143,6 +150,8 @@ class Importer:
 
     def in_bundle(self, name: str) -> str | None:
         """The bundle path of a module, or None."""
+        if name in _LOADED_AT_START:
+            return None
         sources = self.machine.sources
         relative = name.replace(".", "/")
         for root in self.roots:
@@ -247,7 +256,7 @@ class Importer:
         is_package = path.endswith("__init__.py")
         package = name if is_package else name.rpartition(".")[0]
         shown = "__main__" if main else name
-        attrs: dict[str, Value] = {"__name__": shown, "__file__": path, "__package__": "" if main else package}
+        attrs: dict[str, Value] = {"__name__": shown, "__file__": path, "__package__": package}
         attrs["__doc__"] = ast.get_docstring(tree)
         attrs["__spec__"] = None
         if is_package:

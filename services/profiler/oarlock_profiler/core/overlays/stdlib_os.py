@@ -10,7 +10,7 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 from oarlock_profiler.core.interpreter.descriptors import Property
 from oarlock_profiler.core.interpreter.errors import EXCEPTIONS, Raised, exception
@@ -375,10 +375,18 @@ def sys_attribute(m: Any, name: str) -> Value:
     return kept.get(name, MISSING)
 
 
+class _VersionInfo(NamedTuple):
+    major: int
+    minor: int
+    micro: int
+    releaselevel: str
+    serial: int
+
+
 _SYS: tuple[tuple[str, Value], ...] = (
     ("platform", "linux"), ("maxsize", sys.maxsize), ("byteorder", "little"), ("executable", "/usr/bin/python3"),
     ("version", f"{sys.version_info.major}.{sys.version_info.minor}.0"), ("prefix", "/usr"), ("flags", None),
-    ("version_info", (sys.version_info.major, sys.version_info.minor, 0, "final", 0)),
+    ("version_info", _VersionInfo(sys.version_info.major, sys.version_info.minor, 0, "final", 0)),
     ("stdin", File("stdin", None, "typed in by a person")),
     ("stdout", File("stdout", None, "")), ("stderr", File("stderr", None, "")),
     ("__stdout__", File("stdout", None, "")),

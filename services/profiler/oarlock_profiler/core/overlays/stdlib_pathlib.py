@@ -164,7 +164,7 @@ def _new(m: Any, _cls: Value, *parts: Value, **_kw: Value) -> Value:
     return join(m, *parts) if parts else PathValue(".")
 
 
-PATH = native_class("pathlib.Path", __new__=_new)
+PATH = native_class("pathlib.Path", __new__=_new, **{n: f for n, f in _METHODS.items() if not n.startswith("__")})
 for _name in ("Path", "PosixPath", "PurePath", "PurePosixPath", "WindowsPath", "PureWindowsPath"):
     register(f"pathlib.{_name}", PATH)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from oarlock_profiler.core.engine.autograd import POST_HOOKS
 from oarlock_profiler.core.engine.dtypes import COMPLEX, FLOATING, size_of
 from oarlock_profiler.core.engine.shapes import numel
 from oarlock_profiler.core.engine.strides import contiguous as contiguous_strides
@@ -384,7 +385,18 @@ def clear_grad(context: Context, x: Tensor, set_to_zero: Value = True) -> Value:
     return None
 
 
-@method("register_hook", "register_post_accumulate_grad_hook", "_register_backward_hook", "_register_grad_hook")
+@method("register_post_accumulate_grad_hook")
+def register_post_accumulate_grad_hook(context: Context, x: Tensor, hook: Value = None) -> Value:
+    """Called with the leaf when its gradient is complete: how optimisers step inside the backward pass."""
+    if x.attrs is None:
+        x.attrs = {}
+    hooks = x.attrs.setdefault(POST_HOOKS, [])
+    if isinstance(hooks, list):
+        hooks.append(lambda leaf: context.call(hook, [leaf]))
+    return Unknown("a hook's handle", context.where, hint="handle")
+
+
+@method("register_hook", "_register_backward_hook", "_register_grad_hook")
 def register_hook(context: Context, x: Tensor, hook: Value = None) -> Value:
     """Gradient hooks are not followed."""
     del x, hook
