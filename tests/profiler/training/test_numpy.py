@@ -79,3 +79,22 @@ def test_promotion_follows_numpy() -> None:
     assert shapes.promote("uint8", "int8") == "int16"
     assert shapes.promote("uint8", "int64") == "int64"
     assert shapes.promote("float32", "int64") == "float64"
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("np.diff([0, 1, 4, 10, 23]).tolist()", [1, 3, 6, 13]),
+        ("np.unique(a, return_counts=True)[1].tolist()", [2, 1, 1]),
+        ("np.nonzero(a > 1)[0].tolist()", [0, 3]),
+        ("np.roll(a, 1).tolist()", [2, 3, 1, 1]),
+        ("np.cumsum([[1, 2], [3, 4]], axis=0).tolist()", [[1, 2], [4, 6]]),
+        ("np.searchsorted(np.array([1, 5, 9]), 6)", 2),
+        ("np.cumsum(np.random.rand(10, 3)).shape", (30,)),
+    ],
+)
+def test_known_values_are_computed(read_script: Callable[..., Reading], expression: str, value: object) -> None:
+    source = f"import numpy as np\na = np.array([3, 1, 1, 2])\nx = {expression}\nassert x == {value!r}, x\n"
+    reading = read_script(source)
+    assert reading.stopped is None
+    assert not [g for g in reading.findings.gaps if "AssertionError" in g.why or "is not known" in g.why]

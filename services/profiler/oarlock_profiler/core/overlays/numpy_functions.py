@@ -23,6 +23,7 @@ from oarlock_profiler.core.overlays.numpy_arrays import (
     record,
 )
 from oarlock_profiler.core.overlays.numpy_creation import as_array
+from oarlock_profiler.core.overlays.numpy_values import computed
 from oarlock_profiler.core.overlays.registry import entry, register
 
 LIBRARIES = ("numpy",)
@@ -502,6 +503,9 @@ def take(context: Context, a: Value, indices: Value, axis: Value = None, **optio
     array, picked = as_array(context, a), as_array(context, indices)
     if array.shape is None or picked.shape is None:
         return NdArray(None, array.dtype)
+    known = computed(context, "take", (array, picked), {"axis": axis})
+    if known is not MISSING:
+        return known
     if axis is None:
         return new(context, picked.shape, array.dtype, op="take")
     return new(context, (*array.shape[:axis], *picked.shape, *array.shape[axis + 1 :]), array.dtype, op="take")
@@ -511,9 +515,21 @@ def _same(name: str) -> Callable[..., Value]:
     def function(context: Context, a: Value, *args: Value, **options: Value) -> Value:
         array = as_array(context, a)
         dtype = "int64" if name.startswith("arg") else array.dtype
-        return new(context, array.shape, dtype, op=name, data=_known(array, lambda np, v: getattr(np, name)(v)))
+        known = computed(context, name, (array, *args), options)
+        if isinstance(known, NdArray):
+            return known
+        return new(
+            context,
+            _flat(array) if name in ("cumsum", "cumprod") and not args and not options else array.shape,
+            dtype,
+            op=name,
+        )
 
     return function
+
+
+def _flat(array: NdArray) -> shapes.Shape | None:
+    return None if array.shape is None else (math.prod(array.shape),)
 
 
 for _name in ("sort", "argsort", "flip", "fliplr", "flipud", "roll", "cumsum", "cumprod", "tril", "triu", "copy",
@@ -523,15 +539,10 @@ for _name in ("sort", "argsort", "flip", "fliplr", "flipud", "roll", "cumsum", "
         register(_method(_name), Native(_method(_name), _same(_name)))
 
 
-@entry("numpy.unique", "numpy.nonzero", "numpy.argwhere", "numpy.flatnonzero", "numpy.bincount", "numpy.diff",
-       "numpy.histogram", "numpy.delete", "numpy.insert", _method("nonzero"))  # fmt: skip
-def data_dependent(context: Context, a: Value, *args: Value, **options: Value) -> Value:
-    """The length depends on the values, which are known only for small literal arrays."""
-    array = as_array(context, a)
-    known = _known(array, lambda np, v: np.unique(v)) if len(args) == 0 and not options else None
-    if known is not None and known.size:
-        return new(context, tuple(known.shape), array.dtype, op="unique", data=known)
-    return NdArray(None, array.dtype)
+@entry("numpy.bincount", "numpy.histogram")
+def counts(context: Context, a: Value, *args: Value, **options: Value) -> Value:
+    """As many as the values or the bins ask for, which may be any number: never computed."""
+    return NdArray(None, "int64")
 
 
 @entry("numpy.diag", "numpy.trace")

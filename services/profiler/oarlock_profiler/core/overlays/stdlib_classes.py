@@ -742,8 +742,6 @@ def getmro(m: Any, cls: Value) -> Value:
     "inspect.getfile",
     "inspect.getsourcefile",
     "inspect.getdoc",
-    "inspect.stack",
-    "inspect.currentframe",
     "inspect.getsourcelines",
 )
 def getsource(m: Any, *_args: Value) -> Value:
