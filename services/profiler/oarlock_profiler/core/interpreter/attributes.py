@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from oarlock_profiler.core.interpreter.code_objects import CodeObject, closure_cells
 from oarlock_profiler.core.interpreter.descriptors import ClassMethod, Property, StaticMethod, Super
 from oarlock_profiler.core.interpreter.errors import EXCEPTIONS, OBJECT, Raised
 from oarlock_profiler.core.interpreter.values import (
@@ -278,15 +279,19 @@ def callable_(m: Machine, value: Value, name: str) -> Value:
         case "__call__":
             return value
         case "__defaults__":
-            return tuple(value.defaults)
+            return tuple(value.defaults) or None
         case "__globals__":
             return value.module.attrs
         case "__annotations__":
             return m.annotations(value)
         case "__get__":
             return Native("__get__", lambda _c, obj, _cls=None: BoundMethod(value, obj))
-        case "__code__" | "__closure__" | "__kwdefaults__":
-            return m.derived(f"function.{name}")
+        case "__code__":
+            return CodeObject(value)
+        case "__closure__":
+            return closure_cells(value)
+        case "__kwdefaults__":
+            return dict(value.kw_defaults) or None
     return MISSING
 
 
@@ -340,7 +345,12 @@ def setattr_(m: Machine, target: Value, name: str, value: Value) -> None:
     elif isinstance(target, Class):
         m.patch(target, name, value)
     elif isinstance(target, Function):
-        target.attrs[name] = value
+        if name == "__defaults__":
+            target.defaults = list(value) if isinstance(value, tuple) else []
+        elif name == "__kwdefaults__":
+            target.kw_defaults = dict(value) if isinstance(value, dict) else {}
+        else:
+            target.attrs[name] = value
     elif isinstance(target, BoundMethod):
         setattr_(m, target.function, name, value)
     elif isinstance(target, dict) and hasattr(target, "__dict__"):
@@ -381,6 +391,15 @@ def delattr_(m: Machine, target: Value, name: str) -> None:
         if hook is not MISSING and owner is not m.object:
             m.call(bind(m, hook, target, target.cls), [name])
             return
+        found = target.cls.lookup(name)
+        if type(found) is Property and found.deleter is not None:
+            m.call(found.deleter, [target])
+            return
+        if isinstance(found, Instance):
+            deleter = found.cls.lookup("__delete__")
+            if deleter is not MISSING:
+                m.call(BoundMethod(deleter, found), [target])
+                return
     holder = target.attrs if isinstance(target, (Instance, Module, Function)) else None
     if isinstance(target, Class):
         if name in target.namespace:

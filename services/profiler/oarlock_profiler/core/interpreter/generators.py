@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from oarlock_profiler.core.interpreter.errors import Raised
+from oarlock_profiler.core.interpreter.errors import Raised, exception
 from oarlock_profiler.core.interpreter.frames import BREAK, RETURN, Frame, Run
-from oarlock_profiler.core.interpreter.guarded import Guard, Handler, enter_context, exit_context, select
+from oarlock_profiler.core.interpreter.guarded import Guard, Handler, divide, enter_context, exit_context, select
+from oarlock_profiler.core.interpreter.iterators import GeneratorObject
 from oarlock_profiler.core.interpreter.loops import END, Watch
+from oarlock_profiler.core.interpreter.patterns import chooser
 from oarlock_profiler.core.interpreter.scope import Scope
 from oarlock_profiler.core.interpreter.values import Instance, Unknown, Value
 
@@ -40,17 +42,53 @@ class _Lift(ast.NodeTransformer):
 
     def _take(self, node: ast.Yield | ast.YieldFrom) -> ast.expr:
         self.generic_visit(node)
-        name = f".y{len(self.scope.bound)}"
-        self.scope.bound.add(name)
-        line = node.lineno
-        target = ast.Name(name, ast.Store(), lineno=line, col_offset=0)
-        self.before.append(ast.Assign([target], node, lineno=line, col_offset=0))
-        return ast.Name(name, ast.Load(), lineno=line, col_offset=0)
+        name = self._name()
+        self._assign(name, node, node.lineno)
+        return ast.Name(name, ast.Load(), lineno=node.lineno, col_offset=0)
 
     visit_Yield = visit_YieldFrom = _take
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
         return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        """``a if test else b`` of which a side yields: an ``if`` statement."""
+        if not (yields(node.body) or yields(node.orelse)):
+            return cast("ast.expr", self.generic_visit(node))
+        test = self.visit(node.test)
+        return self._branches(node, test, node.body, node.orelse)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        """``a and b`` of which a later part yields: that part runs only if it is reached."""
+        first, *rest = node.values
+        if not any(yields(value) for value in rest):
+            return cast("ast.expr", self.generic_visit(node))
+        name = self._name()
+        self._assign(name, self.visit(first), node.lineno)
+        for value in rest:
+            held = ast.Name(name, ast.Load(), lineno=node.lineno, col_offset=0)
+            test: ast.expr = held if isinstance(node.op, ast.And) else ast.UnaryOp(ast.Not(), held)
+            store = ast.Assign([ast.Name(name, ast.Store())], value, lineno=node.lineno)
+            self.before.append(ast.fix_missing_locations(ast.If(test, [store], [], lineno=node.lineno, col_offset=0)))
+        return ast.Name(name, ast.Load(), lineno=node.lineno, col_offset=0)
+
+    def _branches(self, node: ast.expr, test: ast.expr, body: ast.expr, orelse: ast.expr) -> ast.expr:
+        name = self._name()
+        sides: list[list[ast.stmt]] = [
+            [ast.Assign([ast.Name(name, ast.Store())], side, lineno=node.lineno)] for side in (body, orelse)
+        ]
+        made = ast.If(test, sides[0], sides[1], lineno=node.lineno, col_offset=0)
+        self.before.append(ast.fix_missing_locations(made))
+        return ast.Name(name, ast.Load(), lineno=node.lineno, col_offset=0)
+
+    def _name(self) -> str:
+        name = f".y{len(self.scope.bound)}"
+        self.scope.bound.add(name)
+        return name
+
+    def _assign(self, name: str, value: ast.expr, line: int) -> None:
+        target = ast.Name(name, ast.Store(), lineno=line, col_offset=0)
+        self.before.append(ast.Assign([target], value, lineno=line, col_offset=0))
 
 
 def _lifted(node: ast.stmt, scope: Scope) -> list[ast.stmt]:
@@ -133,7 +171,7 @@ def statement(c: Compiler, node: ast.stmt, scope: Scope) -> GenRun:
         case ast.Try() | ast.TryStar():
             return try_(c, node, scope)
         case ast.Match():
-            return block(c, [s for case in node.cases[:1] for s in case.body], scope)
+            return match_(c, node, scope)
     run: Run = c.statement(node, scope)
 
     def other(f: Frame) -> Steps:
@@ -152,12 +190,17 @@ def yielding(c: Compiler, node: ast.Yield | ast.YieldFrom, target: ast.expr | No
 
         def delegate(f: Frame) -> Steps:
             f.line = line
-            for item in m.iterate(value(f)).items:
-                m.spend()
-                yield item
-                del item
+            source = value(f)
+            if isinstance(source, GeneratorObject):
+                result = yield from source.delegate()
+            else:
+                result = None
+                for item in m.iterate(source).items:
+                    m.spend()
+                    yield item
+                    del item
             if store is not None:
-                store(f, None)
+                store(f, result)
             return 0
 
         return delegate
@@ -188,6 +231,17 @@ def if_(c: Compiler, node: ast.If, scope: Scope) -> GenRun:
     return run
 
 
+def match_(c: Compiler, node: ast.Match, scope: Scope) -> GenRun:
+    choose = chooser(c, node, scope)
+    bodies = [block(c, case.body, scope) for case in node.cases]
+
+    def run(f: Frame) -> Steps:
+        chosen = choose(f)
+        return 0 if chosen is None else (yield from bodies[chosen](f))
+
+    return run
+
+
 def for_(c: Compiler, node: ast.For | ast.AsyncFor, scope: Scope) -> GenRun:
     m, line = c.machine, node.lineno
     source, store = c.expr(node.iter, scope), c.store(node.target, scope)
@@ -195,7 +249,7 @@ def for_(c: Compiler, node: ast.For | ast.AsyncFor, scope: Scope) -> GenRun:
 
     def run(f: Frame) -> Steps:
         f.line = line
-        watch = Watch(m, f, m.iterate(source(f)))
+        watch = Watch(m, f, m.iterate(source(f)), suspends=True)
         items = watch.items
         try:
             while True:
@@ -223,7 +277,7 @@ def while_(c: Compiler, node: ast.While, scope: Scope) -> GenRun:
 
     def run(f: Frame) -> Steps:
         f.line = line
-        watch = Watch(m, f, None)
+        watch = Watch(m, f, None, suspends=True)
         try:
             while watch.another(m.truth(test(f))):
                 signal = yield from body(f)
@@ -280,6 +334,16 @@ def try_(c: Compiler, node: ast.Try | ast.TryStar, scope: Scope) -> GenRun:
     handlers = [Handler(c, h, scope) for h in node.handlers]
     bodies = [block(c, h.body, scope) for h in node.handlers]
 
+    def handle(f: Frame, handler: Handler, error: Instance) -> Steps:
+        handler.begin(f, error)
+        m.handled.append(error)
+        try:
+            return (yield from bodies[handlers.index(handler)](f))
+        finally:
+            if error in m.handled:
+                m.handled.remove(error)
+            handler.end(f)
+
     def attempt(f: Frame) -> Steps:
         error: Instance | None = None
         signal: Value = 0
@@ -289,17 +353,36 @@ def try_(c: Compiler, node: ast.Try | ast.TryStar, scope: Scope) -> GenRun:
             signal = yield from body(f)
         except Raised as raised:
             error = raised.value
+        except GeneratorExit:
+            if guard in m.guards:
+                m.guards.remove(guard)
+            closing = exception("GeneratorExit", "")
+            handler = select(m, f, handlers, closing)
+            if handler is None:
+                raise
+            yield from handle(f, handler, closing)
+            return RETURN
         finally:
             if guard in m.guards:
                 m.guards.remove(guard)
         if error is None:
             return signal or (yield from orelse(f))
+        if isinstance(node, ast.TryStar):
+            return (yield from starred(f, error))
         handler = select(m, f, handlers, error)
         if handler is None:
             raise Raised(error)
-        if handler.store is not None:
-            handler.store(f, error)
-        return (yield from bodies[handlers.index(handler)](f))
+        return (yield from handle(f, handler, error))
+
+    def starred(f: Frame, error: Instance) -> Steps:
+        rest: Instance | None = error
+        for handler in handlers:
+            taken, rest = divide(m, f, handler, rest)
+            if taken is not None:
+                yield from handle(f, handler, taken)
+        if rest is not None:
+            raise Raised(rest)
+        return 0
 
     if not node.finalbody:
         return attempt
@@ -312,10 +395,13 @@ def try_(c: Compiler, node: ast.Try | ast.TryStar, scope: Scope) -> GenRun:
         except Raised as raised:
             error = raised.value
         except GeneratorExit:
-            return RETURN
+            yield from final(f)
+            raise
+        kept, f.ret = f.ret, None
         last = yield from final(f)
         if last:
             return last
+        f.ret = kept
         if error is not None:
             raise Raised(error)
         return signal

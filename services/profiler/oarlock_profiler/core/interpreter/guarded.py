@@ -11,7 +11,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from oarlock_profiler.core.interpreter.branches import ending
-from oarlock_profiler.core.interpreter.errors import EXCEPTIONS, Raised
+from oarlock_profiler.core.interpreter.errors import EXCEPTIONS, Raised, group, split
 from oarlock_profiler.core.interpreter.frames import Frame, Run
 from oarlock_profiler.core.interpreter.scope import Scope
 from oarlock_profiler.core.interpreter.targets import store_name
@@ -121,18 +121,26 @@ class Handler:
         wide = (EXCEPTIONS["BaseException"], EXCEPTIONS["Exception"])
         return any(one in wide or not isinstance(one, Class) for one in self.classes(m, f))
 
-    def run(self, m: Machine, f: Frame, error: Instance) -> Value:
-        """Run its body with ``error`` bound."""
+    def begin(self, f: Frame, error: Instance) -> None:
+        """Bind ``error`` to the clause's name."""
         f.line = self.line
         if self.store is not None:
             self.store(f, error)
+
+    def end(self, f: Frame) -> None:
+        """The name is gone after the clause."""
+        if self.name is not None:
+            f.vars.pop(self.name, None)
+
+    def run(self, m: Machine, f: Frame, error: Instance) -> Value:
+        """Run its body with ``error`` bound."""
+        self.begin(f, error)
         m.handled.append(error)
         try:
             return self.body(f)
         finally:
             m.handled.pop()
-            if self.name is not None:
-                f.vars.pop(self.name, None)
+            self.end(f)
 
 
 def select(m: Machine, f: Frame, handlers: list[Handler], error: Instance) -> Handler | None:
@@ -140,10 +148,35 @@ def select(m: Machine, f: Frame, handlers: list[Handler], error: Instance) -> Ha
     return next((h for h in handlers if h.matches(m, f, error.cls)), None)
 
 
+def divide(m: Machine, f: Frame, handler: Handler, error: Instance | None) -> tuple[Instance | None, Instance | None]:
+    """What an ``except*`` clause takes of ``error`` (as a group), and what is left."""
+    if error is None:
+        return None, None
+    members = error.attrs.get("exceptions")
+    if not isinstance(members, tuple):
+        if not handler.matches(m, f, error.cls):
+            return None, error
+        return group(EXCEPTIONS["ExceptionGroup"], "", [error]), None
+    return split(error, lambda one: handler.matches(m, f, one.cls))
+
+
+def handle_groups(m: Machine, f: Frame, handlers: list[Handler], error: Instance) -> Value:
+    """The clauses of ``except*``: each takes its part; what nobody takes goes on."""
+    rest: Instance | None = error
+    for handler in handlers:
+        taken, rest = divide(m, f, handler, rest)
+        if taken is not None:
+            handler.run(m, f, taken)
+    if rest is not None:
+        raise Raised(rest)
+    return 0
+
+
 def try_(c: Compiler, node: ast.Try | ast.TryStar, scope: Scope) -> Run:
     m = c.machine
     body, orelse, final = (c.block(b, scope) for b in (node.body, node.orelse, node.finalbody))
     handlers = [Handler(c, h, scope) for h in node.handlers]
+    starred = isinstance(node, ast.TryStar)
 
     def attempt(f: Frame) -> Value:
         error: Instance | None = None
@@ -158,6 +191,8 @@ def try_(c: Compiler, node: ast.Try | ast.TryStar, scope: Scope) -> Run:
             del m.guards[depth - 1 :]
         if error is None:
             return signal or orelse(f)
+        if starred:
+            return handle_groups(m, f, handlers, error)
         handler = select(m, f, handlers, error)
         if handler is None:
             raise Raised(error)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from oarlock_profiler.core.interpreter.errors import EXCEPTIONS, Raised, exception
@@ -35,6 +35,8 @@ class GeneratorObject(HostObject):
         self.name = name
         self.steps = body(frame)
         self.guards: list[Any] = []
+        self.result: Value = None
+        """What it returned, once it is done."""
 
     def py_type(self) -> str:
         return "types.GeneratorType"
@@ -56,7 +58,7 @@ class GeneratorObject(HostObject):
         try:
             return step(*args)
         except StopIteration:
-            self.frame = None
+            self.result, self.frame = frame.ret, None
             raise
         except ValueError as error:
             m.findings.gap(f"generator {self.name}", m.where, str(error))
@@ -65,6 +67,39 @@ class GeneratorObject(HostObject):
             self.guards = m.guards[level:]
             del m.guards[level:]
             m.frames.pop()
+
+    def delegate(self) -> Generator[Value, Value, Value]:
+        """``yield from``: passes on what is sent and thrown in; its value is what this generator returns."""
+        step: Callable[..., Value] = self.steps.__next__
+        args: tuple[Value, ...] = ()
+        while True:
+            try:
+                item = self._resume(step, *args)
+            except StopIteration:
+                return self.result
+            try:
+                sent = yield item
+            except Raised as raised:
+                step, args = self.steps.throw, (Raised(raised.value),)
+            except GeneratorExit:
+                self._close()
+                raise
+            else:
+                step, args = self.steps.send, (sent,)
+            del item
+
+    def _close(self) -> None:
+        if self.frame is None:
+            return
+        try:
+            self._resume(self.steps.throw, GeneratorExit)
+        except (StopIteration, GeneratorExit):
+            pass
+        except Raised as raised:
+            if raised.value.cls is not EXCEPTIONS["GeneratorExit"]:
+                raise
+        finally:
+            self.frame = None
 
     def py_iterate(self, context: Context) -> Iteration | None:
         return Iteration(self)
@@ -75,7 +110,7 @@ class GeneratorObject(HostObject):
         if name == "throw":
             return Native("generator.throw", self._throw)
         if name == "close":
-            return Native("generator.close", lambda _c: self.steps.close())
+            return Native("generator.close", lambda _c: self._close())
         if name in ("__next__", "__anext__"):
             return Native("generator.__next__", lambda c: next_item(self.machine, self, MISSING))
         return Native("generator.__iter__", lambda _c: self) if name in ("__iter__", "__aiter__") else MISSING
@@ -84,14 +119,20 @@ class GeneratorObject(HostObject):
         try:
             return self._resume(self.steps.send, value)
         except StopIteration:
-            raise Raised(exception("StopIteration", "")) from None
+            raise Raised(self._stop()) from None
 
     def _throw(self, _context: Context, error: Value, *_rest: Value) -> Value:
-        value = error if isinstance(error, Instance) else _rest[0] if _rest else exception("Exception", "")
+        if isinstance(error, Class):
+            error = _rest[0] if _rest and isinstance(_rest[0], Instance) else self.machine.call(error, _rest[:1])
+        value = error if isinstance(error, Instance) else exception("Exception", "")
         try:
             return self._resume(self.steps.throw, Raised(value))
         except StopIteration:
-            raise Raised(exception("StopIteration", "")) from None
+            raise Raised(self._stop()) from None
+
+    def _stop(self) -> Instance:
+        args = () if self.result is None else (self.result,)
+        return Instance(EXCEPTIONS["StopIteration"], {"args": args, "value": self.result})
 
 
 class HostIterator(HostObject):
@@ -167,14 +208,18 @@ def next_item(m: Any, iterator: Value, default: Value) -> Value:
         if item is not _END:
             return item
     stepping = any(f.function is not None and f.function.name in ("__next__", "__anext__") for f in m.frames[-8:])
-    if stepping:
-        raise Raised(exception("StopIteration", ""), implicit=True)
-    return m.fail("StopIteration", "nothing is left to take from the iterator")
+    if stepping or m.caught(EXCEPTIONS["StopIteration"]):
+        result = iterator.result if isinstance(iterator, GeneratorObject) else None
+        args = () if result is None else (result,)
+        raise Raised(Instance(EXCEPTIONS["StopIteration"], {"args": args, "value": result}), implicit=True)
+    return m.unknown("StopIteration: nothing is left to take from the iterator")
 
 
 def iteration(m: Machine, value: Value) -> Iteration:
     """How a ``for`` loop runs over ``value``."""
     kind = type(value)
+    if kind is list and m.open_lists.holds(value):
+        return Iteration(value, exact=False)
     if kind in (list, tuple, range, str, frozenset, bytes):
         return Iteration(value)
     if kind in _CHANGING:

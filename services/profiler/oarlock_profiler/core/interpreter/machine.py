@@ -22,6 +22,7 @@ from oarlock_profiler.core.interpreter.formatting import text
 from oarlock_profiler.core.interpreter.frames import Closure, Frame
 from oarlock_profiler.core.interpreter.guarded import Border, Guard
 from oarlock_profiler.core.interpreter.importer import Importer
+from oarlock_profiler.core.interpreter.open_lists import OpenLists
 from oarlock_profiler.core.interpreter.values import (
     MISSING,
     BoundMethod,
@@ -64,6 +65,7 @@ class Machine:
         self.builtins: dict[str, Value] = builtins_table(self)
         self.importer = Importer(self)
         self.branches = Branches(self)
+        self.open_lists = OpenLists()
         self._quiet = 0
         self._patched: list[tuple[Class, str, Value]] = []
         self._last: Where | None = None
@@ -331,6 +333,8 @@ class Machine:
             frame.ret = self.unknown(f"library code raises {self.describe(error)}")
             return 3
         self._last = self.where
+        if self.handled and self.handled[-1] is not error:
+            error.attrs.setdefault("__context__", self.handled[-1])
         raise Raised(error)
 
     def handling(self) -> Value:

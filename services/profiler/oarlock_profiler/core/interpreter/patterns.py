@@ -21,17 +21,26 @@ Test = Callable[[Frame, Value], "bool | Unknown"]
 
 
 def match_(c: Compiler, node: ast.Match, scope: Scope) -> Run:
-    m, line, subject = c.machine, node.lineno, c.expr(node.subject, scope)
-    cases = [
-        (pattern(c, k.pattern, scope), c.expr(k.guard, scope) if k.guard else None, c.block(k.body, scope))
-        for k in node.cases
-    ]
+    choose = chooser(c, node, scope)
+    bodies = [c.block(k.body, scope) for k in node.cases]
 
     def run(f: Frame) -> Value:
+        chosen = choose(f)
+        return 0 if chosen is None else bodies[chosen](f)
+
+    return run
+
+
+def chooser(c: Compiler, node: ast.Match, scope: Scope) -> Callable[[Frame], int | None]:
+    """Which case a ``match`` takes (None: no case fits); binds what its pattern captures."""
+    m, line, subject = c.machine, node.lineno, c.expr(node.subject, scope)
+    cases = [(pattern(c, k.pattern, scope), c.expr(k.guard, scope) if k.guard else None) for k in node.cases]
+
+    def run(f: Frame) -> int | None:
         f.line = line
         m.spend()
         value = subject(f)
-        for test, guard, body in cases:
+        for index, (test, guard) in enumerate(cases):
             fits = test(f, value)
             if fits is not False and guard is not None:
                 fits = m.truth(guard(f))
@@ -39,9 +48,8 @@ def match_(c: Compiler, node: ast.Match, scope: Scope) -> Run:
                 continue
             if isinstance(fits, Unknown):
                 m.findings.gap("match", m.where, f"subject is not known ({fits.why})", "the first case that may fit")
-            del value
-            return body(f)
-        return 0
+            return index
+        return None
 
     return run
 

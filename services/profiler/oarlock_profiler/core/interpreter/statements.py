@@ -13,7 +13,7 @@ from oarlock_profiler.core.interpreter.frames import BREAK, CONTINUE, RETURN, Ce
 from oarlock_profiler.core.interpreter.lazy_library import UNREAD, Lazy
 from oarlock_profiler.core.interpreter.scope import Scope
 from oarlock_profiler.core.interpreter.targets import delete, store_name
-from oarlock_profiler.core.interpreter.values import Class, Function, Module, Native, Value
+from oarlock_profiler.core.interpreter.values import Class, Function, Instance, Module, Native, Value
 
 if TYPE_CHECKING:
     from oarlock_profiler.core.interpreter.compiler import Compiler
@@ -180,7 +180,10 @@ def raise_(c: Compiler, node: ast.Raise, scope: Scope) -> Run:
         f.line = line
         error = value(f) if value is not None else m.handling()
         if cause is not None:
-            cause(f)
+            if isinstance(error, Class):
+                error = m.call(error)
+            if isinstance(error, Instance):
+                error.attrs.update(__cause__=cause(f), __suppress_context__=True)
         return m.raised(error, f)
 
     return run

@@ -1,4 +1,4 @@
-"""``enum``, ``abc``, ``typing``, ``types``, ``contextlib``, ``copy``, ``inspect``."""
+"""``enum``, ``abc``, ``typing``, ``types``, ``contextlib``, ``copy``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from oarlock_profiler.core.overlays.host_functions import nothing
 from oarlock_profiler.core.overlays.registry import entry, linearise, native_class, register
 
 LIBRARIES = (
-    "enum", "abc", "typing", "typing_extensions", "types", "contextlib", "inspect", "copy", "copyreg", "numbers",
+    "enum", "abc", "typing", "typing_extensions", "types", "contextlib", "copy", "copyreg", "numbers",
     "strenum", "six", "future", "builtins", "__builtin__", "dataclasses",
 )  # fmt: skip
 
@@ -602,153 +602,3 @@ def copy(m: Any, value: Value) -> Value:
 
 
 nothing("copyreg.pickle")
-
-# -- inspect ---------------------------------------------------------------------------------------------------------
-
-
-class Parameter(HostObject):
-    """One parameter of a signature."""
-
-    def __init__(self, name: str, default: Value, kind: str, annotation: Value) -> None:
-        self.values = {"name": name, "default": default, "kind": kind, "annotation": annotation}
-
-    def py_type(self) -> str:
-        return "inspect.Parameter"
-
-    def py_getattr(self, context: Context, name: str) -> Value:
-        if name in ("POSITIONAL_ONLY", "POSITIONAL_OR_KEYWORD", "VAR_POSITIONAL", "KEYWORD_ONLY", "VAR_KEYWORD"):
-            return name
-        return EMPTY if name == "empty" else self.values.get(name, MISSING)
-
-
-EMPTY = Class("_empty", "inspect._empty", (OBJECT,), {})
-EMPTY.mro = linearise(EMPTY)
-
-
-class Signature(HostObject):
-    """``inspect.signature(f)``."""
-
-    def __init__(self, parameters: dict[str, Value]) -> None:
-        self.parameters = parameters
-
-    def py_getattr(self, context: Context, name: str) -> Value:
-        if name == "parameters":
-            return self.parameters
-        if name in ("bind", "bind_partial"):
-            return Native("Signature.bind", lambda m, *_a, **_k: m.derived("bound arguments"))
-        return EMPTY if name in ("return_annotation", "empty") else MISSING
-
-
-def parameters_of(m: Any, target: Value) -> dict[str, Value] | None:
-    """Name to :class:`Parameter` of a script's function, method or class; None when it has none to show."""
-    skip = 0
-    if isinstance(target, Class):
-        target, skip = target.lookup("__init__"), 1
-    if isinstance(target, BoundMethod):
-        target, skip = target.function, 1
-    if isinstance(target, (StaticMethod, ClassMethod)):
-        target = target.function
-    if isinstance(target, Instance):
-        target, skip = target.cls.lookup("__call__"), 1
-    wrapped = target.attrs.get("__wrapped__") if isinstance(target, Function) else None
-    if isinstance(wrapped, Function):
-        target = wrapped
-    if not isinstance(target, Function):
-        return None
-    code = target.closure.code
-    hints = m.annotations(target)
-    out: dict[str, Value] = {}
-    defaults = (
-        dict(zip(code.positional[len(code.positional) - len(target.defaults) :], target.defaults, strict=True))
-        if target.defaults
-        else {}
-    )
-    for name in code.positional[skip:]:
-        out[name] = Parameter(name, defaults.get(name, EMPTY), "POSITIONAL_OR_KEYWORD", hints.get(name, EMPTY))
-    if code.vararg:
-        out[code.vararg] = Parameter(code.vararg, EMPTY, "VAR_POSITIONAL", EMPTY)
-    for name in code.keyword_only:
-        out[name] = Parameter(name, target.kw_defaults.get(name, EMPTY), "KEYWORD_ONLY", hints.get(name, EMPTY))
-    if code.kwarg:
-        out[code.kwarg] = Parameter(code.kwarg, EMPTY, "VAR_KEYWORD", EMPTY)
-    return out
-
-
-@entry("inspect.signature")
-def signature(m: Any, target: Value, **_kw: Value) -> Value:
-    found = parameters_of(m, target)
-    return (
-        m.unknown("the signature of a library function", name="inspect.signature")
-        if found is None
-        else Signature(found)
-    )
-
-
-@entry("inspect.getfullargspec", "inspect.getargspec")
-def getfullargspec(m: Any, target: Value) -> Value:
-    found = parameters_of(m, target)
-    if found is None:
-        return m.unknown("the signature of a library function", name="inspect.getfullargspec")
-    names = [n for n, p in found.items() if p.values["kind"] == "POSITIONAL_OR_KEYWORD"]
-    defaults = tuple(p.values["default"] for n, p in found.items() if p.values["default"] is not EMPTY and n in names)
-    if isinstance(target, (Class, BoundMethod)):
-        names.insert(0, "self")
-    made = Instance(OBJECT)
-    made.attrs.update(args=names, defaults=defaults, kwonlyargs=[], varargs=None, varkw=None, annotations={})
-    return made
-
-
-def _yields(value: Value) -> bool:
-    return isinstance(value, Function) and value.closure.code.ready() is not None and bool(value.closure.code.generator)
-
-
-for _name, _test in (
-    ("isclass", lambda v: isinstance(v, Class)),
-    ("isfunction", lambda v: isinstance(v, Function)),
-    ("ismethod", lambda v: isinstance(v, BoundMethod)),
-    ("ismodule", lambda v: isinstance(v, Module)),
-    ("isbuiltin", lambda v: isinstance(v, Native)),
-    ("isroutine", lambda v: isinstance(v, (Function, BoundMethod, Native))),
-    ("isgeneratorfunction", _yields),
-    ("isabstract", lambda v: False),
-    ("iscoroutinefunction", lambda v: False),
-):
-    register(f"inspect.{_name}", Native(f"inspect.{_name}", lambda _m, value, _test=_test: _test(value)))
-
-
-@entry("inspect.getmembers")
-def getmembers(m: Any, value: Value, predicate: Value = None) -> Value:
-    names = m.listed(m.call(m.builtins["dir"], [value]))
-    out = []
-    for name in names:
-        found = m.find(value, name)
-        if found is not MISSING and (predicate is None or m.truth(m.call(predicate, [found])) is not False):
-            out.append((name, found))
-    return out
-
-
-@entry("inspect.getmodule")
-def getmodule(m: Any, value: Value) -> Value:
-    return value.module if isinstance(value, (Function, Class)) else m.derived("a module")
-
-
-@entry("inspect.getmro")
-def getmro(m: Any, cls: Value) -> Value:
-    return cls.mro if isinstance(cls, Class) else ()
-
-
-@entry(
-    "inspect.getsource",
-    "inspect.getfile",
-    "inspect.getsourcefile",
-    "inspect.getdoc",
-    "inspect.getsourcelines",
-)
-def getsource(m: Any, *_args: Value) -> Value:
-    return m.derived("the text of the script", "str")
-
-
-register("inspect.Parameter", Parameter("", None, "", None))
-register("inspect._empty", EMPTY)
-register("inspect.Parameter.empty", EMPTY)
-register("inspect.Signature", Native("inspect.Signature", lambda _m, *_a, **_k: Signature({})))

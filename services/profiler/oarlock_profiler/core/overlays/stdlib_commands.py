@@ -25,7 +25,7 @@ from oarlock_profiler.core.interpreter.values import (
 )
 from oarlock_profiler.core.overlays.registry import entry, native_class, register
 from oarlock_profiler.core.overlays.stdlib_argparse import PARSER, ParserInstance, add_argument, parse
-from oarlock_profiler.core.overlays.stdlib_classes import EMPTY, parameters_of
+from oarlock_profiler.core.overlays.stdlib_inspect import EMPTY, parameters_of
 
 LIBRARIES = ("click", "typer", "fire", "absl", "gflags", "docopt", "jsonargparse", "plac")
 
