@@ -59,10 +59,10 @@ def test_weights_can_be_changed_while_running() -> None:
     assert driver.place(need("t2", **demand)).kind == ASCEND_910.kind
 
 
-def test_rl_based_says_that_the_rules_decided() -> None:
-    placed = Driver().fleet(*SEED_FLEET).place(need("t", algorithm="rl_based"))
+def test_an_unknown_policy_is_answered_by_the_rules_and_says_so() -> None:
+    placed = Driver().fleet(*SEED_FLEET).place(need("t", algorithm="clever"))
     assert placed.policy == "rule_based"
-    assert "no trained weights" in (placed.policy_note or "")
+    assert "no policy 'clever'" in (placed.policy_note or "")
 
 
 def test_shares_are_sorted_by_device_and_gangs_stay_in_one_link_group() -> None:

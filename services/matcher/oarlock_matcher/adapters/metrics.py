@@ -39,8 +39,35 @@ class MatcherMetrics:
             "oarlock_reservation_conflicts", "Reservations lost to another holder.", registry=registry
         )
 
+        self._shadow = Counter(
+            "oarlock_shadow_decisions",
+            "Placements that a policy in the shadow would have made alike, or otherwise.",
+            ["policy", "agrees"],
+            registry=registry,
+        )
+        self._trusted = Gauge(
+            "oarlock_learned_policy_trusted",
+            "1 while the learned policy answers where it is asked for, 0 while the rules do; absent before rehearsals.",
+            ["policy"],
+            registry=registry,
+        )
+        self._regret = Gauge(
+            "oarlock_policy_regret_percent",
+            "Mean over the last rehearsals: what a policy placed less than the better one, in percent of the devices.",
+            ["policy"],
+            registry=registry,
+        )
+
+    def standing(self, effect: fx.PolicyStanding) -> None:
+        """The learned policy has rehearsed beside the rules."""
+        self._trusted.labels(effect.policy).set(effect.trusted)
+        self._regret.labels(effect.policy).set(effect.regret_percent)
+        self._regret.labels(effect.rules).set(effect.rules_regret_percent)
+
     def placed(self, effect: fx.Placed) -> None:
         """A placement has been booked and told."""
+        if effect.shadow is not None:
+            self._shadow.labels(effect.shadow.policy, "yes" if effect.shadow.agrees else "no").inc()
         self.wait_seconds.observe(max(0.0, effect.waited_seconds))
         self._placements.labels(effect.policy, effect.kind).inc()
 

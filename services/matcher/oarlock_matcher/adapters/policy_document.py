@@ -8,7 +8,9 @@ from typing import Any
 
 import oarlock_schemas as schemas
 from oarlock_matcher.adapters.fleet_kinds import every_kind_meant
-from oarlock_matcher.core.policy_settings import PolicySettings, Quota, Window
+from oarlock_matcher.core.policies.learned_weights import weights_of
+from oarlock_matcher.core.policies.registry import BUILDERS
+from oarlock_matcher.core.policy_settings import LearnedWeights, PolicySettings, Quota, Window
 from oarlock_runtime import get_logger
 from oarlock_schemas import InvalidMessage, read
 
@@ -39,6 +41,10 @@ def policy_of(document: Mapping[str, Any]) -> PolicySettings:
             changes["windows"] = _windows(value)
         elif name == "default_quota" and isinstance(value, Mapping):
             changes["default_quota"] = _changed(Quota(), value, "default_quota")
+        elif name == "learned" and isinstance(value, Mapping):
+            changes["learned"] = _learned(value)
+        elif name == "shadow_policy" and value not in ("", *BUILDERS):
+            log.warning("policy field ignored", field=name, value=repr(value)[:100])
         elif name in plain and _same_type(plain[name], value):
             changes[name] = type(plain[name])(value)
         elif name != "preset":
@@ -71,6 +77,15 @@ def _windows(values: Mapping[str, Any]) -> tuple[Window, ...]:
             )
         )
     return tuple(found)
+
+
+def _learned(document: Mapping[str, Any]) -> LearnedWeights | None:
+    """Weights of the learned policy; those that this release ships where these cannot be used."""
+    try:
+        return weights_of(document)
+    except ValueError as error:
+        log.warning("policy field ignored", field="learned", value=str(error)[:300])
+        return None
 
 
 def _changed(start: Any, values: Mapping[str, Any], where: str) -> Any:

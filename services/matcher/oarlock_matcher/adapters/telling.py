@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oarlock_matcher.core import effects as fx
+from oarlock_matcher.core.policies.learned_weights import SHIPPED
 from oarlock_schemas import (
     Candidate,
     DeviceReason,
@@ -123,6 +124,37 @@ def rejected(
         advice=profiled.portrait.advice if profiled is not None and effect.code == "no_device_fits" else [],
         at=at,
     )
+
+
+STANDING_KEY = "standing"
+"""Key of the bucket `policy` where the leader writes how the learned policy stands; operators only read it."""
+
+
+def standing(effect: fx.PolicyStanding, at: str) -> dict[str, Any]:
+    """How the learned policy stands, as operators read it."""
+    return {
+        "policy": effect.policy,
+        "weights": effect.version or SHIPPED.version,
+        "trusted": effect.trusted,
+        "answers": effect.policy if effect.trusted else effect.rules,
+        "regret_percent": {
+            effect.policy: round(effect.regret_percent, 3),
+            effect.rules: round(effect.rules_regret_percent, 3),
+        },
+        "rehearsals": effect.rehearsals,
+        "at": at,
+    }
+
+
+def _algorithm_reason(effect: fx.Placed) -> str | None:
+    """Why another policy answered than was asked, and what the one in the shadow would have done."""
+    shadow = effect.shadow
+    if shadow is None:
+        return effect.policy_note
+    beside = f"{shadow.policy} in the shadow " + (
+        "agrees" if shadow.agrees else f"would have taken {shadow.node} ({shadow.kind})"
+    )
+    return beside if effect.policy_note is None else f"{effect.policy_note}; {beside}"
 
 
 def placed(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from oarlock_matcher.core.demand import Demand
 from oarlock_matcher.core.devices import NodeShare, Share
+from oarlock_matcher.core.policies.base import EndedRun
 from oarlock_matcher.core.queue import Turn
 from oarlock_matcher.core.shapes import counts_to_try
 from oarlock_matcher.core.tasks import Phase, TaskRecord
@@ -76,6 +77,19 @@ def unbook(state: MatcherState, record: TaskRecord) -> None:
     record.shares, record.node_shares = (), ()
     record.placed_at = record.kind = None
     record.preempting = False
+
+
+def ended_run(record: TaskRecord, outcome: str, now: float) -> EndedRun:
+    """The run of a placed task, for policies to learn from. What was expected of it on no kind in particular is scaled
+    by the predicted step times, which say how kinds differ."""
+    demand, kind = record.demand, record.kind
+    expected = demand.expected_seconds
+    if kind is not None and kind in demand.duration_seconds:
+        expected = demand.duration_seconds[kind]
+    elif kind is not None and expected is not None and kind in demand.step_seconds:
+        expected *= demand.step_seconds[kind] * len(demand.step_seconds) / sum(demand.step_seconds.values())
+    began = now if record.placed_at is None else record.placed_at
+    return EndedRun(kind, outcome, now - began, expected)
 
 
 def forget(state: MatcherState, record: TaskRecord) -> None:

@@ -36,6 +36,16 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Shadow:
+    """What another policy would have done in the same place: the row it prefers, and whether that is the row chosen."""
+
+    policy: str
+    node: str
+    kind: str
+    agrees: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Placed:
     """A placement. It becomes true when the reservation that carries it succeeds.
 
@@ -57,6 +67,7 @@ class Placed:
     rejections: tuple[Reason, ...]
     waited_seconds: float
     step_seconds: float | None = None
+    shadow: Shadow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +137,21 @@ class Preempt:
     reason: str
 
 
-Effect = Reserve | Queued | Rejected | Cancelled | Release | Preempt
+@dataclass(frozen=True, slots=True)
+class PolicyStanding:
+    """How the learned policy stands after another rehearsal; to be told to operators, nothing else follows.
+
+    `version`: of its weights, `None` for those that this release ships. `trusted`: whether it answers where it is asked
+    for; else `rules` does. Regrets are means over the last rehearsals, in percent of the rehearsed devices.
+    """
+
+    policy: str
+    rules: str
+    version: str | None
+    trusted: bool
+    regret_percent: float
+    rules_regret_percent: float
+    rehearsals: int
+
+
+Effect = Reserve | Queued | Rejected | Cancelled | Release | Preempt | PolicyStanding

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oarlock_matcher.core import events as ev
-from oarlock_matcher.core.bookkeeping import book, forget, new_record, unbook
+from oarlock_matcher.core.bookkeeping import book, ended_run, forget, new_record, unbook
 from oarlock_matcher.core.devices import Share
 from oarlock_matcher.core.effects import Cancelled, Effect, Queued, Reason, Rejected, Release, Reserve
 from oarlock_matcher.core.explain import Why, closed_devices, rejections, smallest_bytes, would_free
@@ -21,7 +21,8 @@ from oarlock_matcher.core.glance import Glance
 from oarlock_matcher.core.holds import choose_hold, closed_rows
 from oarlock_matcher.core.matching import could_span, ever_rows
 from oarlock_matcher.core.placing import describe, find_place, leases_of
-from oarlock_matcher.core.policies.registry import resolve
+from oarlock_matcher.core.policies.registry import BUILDERS
+from oarlock_matcher.core.policy_settings import PolicySettings
 from oarlock_matcher.core.preemption import preempt
 from oarlock_matcher.core.queue import Turn
 from oarlock_matcher.core.shapes import Shape
@@ -94,6 +95,17 @@ def _arrived(state: MatcherState, event: ev.TaskArrived, now: float) -> list[Eff
     return _try_new(state, record, now)
 
 
+def _learn_arrival(state: MatcherState, record: TaskRecord, now: float) -> None:
+    """Every policy in use learns from every arrival, whichever of them will decide."""
+    name, _ = state.answering(record.demand.algorithm)
+    state.policy(name)
+    if state.settings.shadow_policy in BUILDERS:
+        state.policy(state.settings.shadow_policy)
+    for policy in state.policies.values():
+        policy.arrived(state.fleet, record.shapes[0], now)
+    state.trial.note(record.demand)
+
+
 def _try_new(state: MatcherState, record: TaskRecord, now: float) -> list[Effect]:
     """Place a task that has just become ready, or put it in the queue."""
     if not state.queue.group_waits_before(record.turn, record.group):
@@ -149,6 +161,9 @@ def _finished(state: MatcherState, event: ev.TaskFinished, now: float) -> list[E
     if record is None or record.phase is not Phase.PLACED or record.demand.attempt != event.attempt:
         return []
     shares, node_shares = record.shares, record.node_shares
+    run = ended_run(record, event.outcome, now)
+    for policy in state.policies.values():
+        policy.ended(run)
     forget(state, record)
     state.outcomes.note(event.task_id, (event.outcome, event.attempt))
     effects: list[Effect] = [Release(event.task_id, event.attempt, shares, node_shares)]
@@ -263,6 +278,8 @@ def _node_drained(state: MatcherState, event: ev.NodeDrained, now: float) -> lis
 
 
 def _policy_updated(state: MatcherState, event: ev.PolicyUpdated, now: float) -> list[Effect]:
+    if (event.settings.learned, event.settings.weights) != (state.settings.learned, state.settings.weights):
+        state.trial.restart()
     state.settings = event.settings
     state.views.clear()
     for record in state.tasks.values():
@@ -283,7 +300,14 @@ def _tick(state: MatcherState, event: ev.Tick, now: float) -> list[Effect]:
         state.outcomes.note(task_id, ("timeout", attempt))
         effects.append(_rejected(state, record, "timeout", record.reasons))
         effects += _dependency_ended(state, task_id, "timeout", now)
-    return effects + _serve_queue(state, now) + _retell(state, now)
+    effects += _serve_queue(state, now) + _retell(state, now)
+    standing = state.trial.step(state, _fresh, decide)
+    return effects if standing is None else [*effects, standing]
+
+
+def _fresh(settings: PolicySettings) -> MatcherState:
+    """An empty state, for what is only rehearsed."""
+    return MatcherState(settings=settings)
 
 
 # --- the queue -----------------------------------------------------------------------------------------------------

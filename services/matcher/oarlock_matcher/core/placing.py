@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from oarlock_matcher.core import costs
 from oarlock_matcher.core.devices import NodeShare, Share
-from oarlock_matcher.core.effects import Candidate, Placed, Reason
+from oarlock_matcher.core.effects import Candidate, Placed, Reason, Shadow
 from oarlock_matcher.core.explain import closed_devices, rejections
 from oarlock_matcher.core.gangs import pick_slots, span
 from oarlock_matcher.core.holds import closed_rows
 from oarlock_matcher.core.matching import ShapeView
 from oarlock_matcher.core.policies.base import INFEASIBLE
-from oarlock_matcher.core.policies.registry import resolve
+from oarlock_matcher.core.policies.registry import BUILDERS
 
 if TYPE_CHECKING:
     from oarlock_matcher.core.shapes import Shape
@@ -39,7 +39,7 @@ def find_place(state: MatcherState, record: TaskRecord, now: float) -> Chosen | 
     closed = closed_rows(state, record, now)
     quota = state.settings.quota_of(record.demand.owner)
     usage = state.usage_of(record.demand.owner)
-    name, _ = resolve(record.demand.algorithm, state.settings)
+    name, _ = state.answering(record.demand.algorithm)
     policy = state.policy(name)
     closure = state.calendar.closure(state.fleet, state.settings, record.demand, now)
     over: str | None = None
@@ -138,7 +138,7 @@ def describe(
     """The placement with what led to it: every candidate's score, the best in detail, why the others were out."""
     fleet, view, shape = state.fleet, chosen.view, chosen.shape
     row = chosen.picks[0][0]
-    name, note = resolve(record.demand.algorithm, state.settings)
+    name, note = state.answering(record.demand.algorithm)
     scores = view.weighed
     limit = state.settings.explain_limit
     node_scores: tuple[tuple[str, float], ...] = ()
@@ -172,4 +172,18 @@ def describe(
         rejections=out,
         waited_seconds=max(0.0, now - record.arrived_at),
         step_seconds=costs.step_seconds(shape, fleet.model_of(row)),
+        shadow=_shadow(state, record, chosen, name, now),
     )
+
+
+def _shadow(state: MatcherState, record: TaskRecord, chosen: Chosen, answering: str, now: float) -> Shadow | None:
+    """What the policy in the shadow would have chosen; `None` when there is none, or it is the one that answers."""
+    name = state.settings.shadow_policy
+    if name not in BUILDERS or name == answering:
+        return None
+    closure = state.calendar.closure(state.fleet, state.settings, record.demand, now)
+    view = state.views.of(chosen.shape, state.policy(name), state.settings, state.fleet, closure)
+    row = view.best(state.fleet, closed_rows(state, record, now))
+    if row is None:
+        return None
+    return Shadow(name, state.fleet.node_name(row), state.fleet.model_of(row).kind, row == chosen.picks[0][0])

@@ -64,6 +64,15 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class LearnedWeights:
+    """What the learned policy decides by: `weights` by class of shape (`processors`, `share`, `one`, `gang`), then by
+    feature; what is not named weighs nothing."""
+
+    version: str
+    weights: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
 class PolicySettings:
     """Everything the policy bucket holds.
 
@@ -77,6 +86,8 @@ class PolicySettings:
     `sharers_per_device`: most tasks on one shared device. `least_shared_speed`: a device takes no further sharer that
     would slow its sharers below this share of their speed alone, as far as predicted.
     `windows`: reservations and maintenance.
+    `learned`: weights of `rl_based` in place of those that this release ships. `shadow_policy`: the name of a policy
+    that decides beside the one that answers, only to be recorded; empty for none.
     `explain_limit`: candidates and rejections kept in detail with a decision.
     """
 
@@ -97,6 +108,8 @@ class PolicySettings:
     preemption_grace_seconds: float = 60.0
     reject_impossible: bool = True
     explain_limit: int = 16
+    learned: LearnedWeights | None = None
+    shadow_policy: str = ""
 
     def with_preset(self, name: str) -> PolicySettings:
         """These settings with the weights of a preset.

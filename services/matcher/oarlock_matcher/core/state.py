@@ -12,6 +12,7 @@ from oarlock_matcher.core.policies.base import PlacementPolicy
 from oarlock_matcher.core.policies.registry import build, resolve
 from oarlock_matcher.core.policy_settings import PolicySettings
 from oarlock_matcher.core.queue import Turn, WaitingQueue
+from oarlock_matcher.core.rehearsal import Trial
 from oarlock_matcher.core.shapes import ShapeTable
 from oarlock_matcher.core.tasks import Outcomes, Phase, TaskRecord, Usage
 from oarlock_matcher.core.windows import Calendar
@@ -41,13 +42,19 @@ class MatcherState:
     calendar: Calendar = field(default_factory=Calendar)
     hold: Hold | None = None
     sequence: int = 0
+    trial: Trial = field(default_factory=Trial)
     retold: Turn | None = None
 
     def policy(self, name: str) -> PlacementPolicy:
         found = self.policies.get(name)
         if found is None:
             found = self.policies[name] = build(name, self.settings)
+            self.trial.tell(found, self)
         return found
+
+    def answering(self, name: str | None) -> tuple[str, str | None]:
+        """The policy that answers for `name` now, and a note when it is not the one that was asked for."""
+        return resolve(name, self.settings, self.trial.trusted)
 
     def usage_of(self, owner: str) -> Usage:
         found = self.usage.get(owner)

@@ -140,6 +140,9 @@ class Reign:
                 await self._bus.publish(
                     self._bus.subjects.cancel(effect.task_id), body, msg_id=f"{effect.task_id}:preempt:{effect.attempt}"
                 )
+            case fx.PolicyStanding():
+                self._metrics.standing(effect)
+                await self._bus.bucket("policy").put(telling.STANDING_KEY, telling.standing(effect, self._now()))
 
     # -- effects
 

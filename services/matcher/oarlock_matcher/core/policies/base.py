@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +19,17 @@ INFEASIBLE = -np.inf
 
 Scores = NDArray[np.float64]
 Slots = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """A run as the matcher saw it: from placement to end. `expected_seconds` is what was expected of the whole run on
+    this kind of device; `None` when nothing was."""
+
+    kind: str | None
+    outcome: str
+    seconds: float
+    expected_seconds: float | None
 
 
 class PlacementPolicy(Protocol):
@@ -35,6 +47,10 @@ class PlacementPolicy(Protocol):
 
     def arrived(self, fleet: FleetTable, shape: Shape, now: float) -> None:
         """A demand of this shape has arrived (called once per task, before it is scored)."""
+        ...
+
+    def ended(self, run: EndedRun) -> None:
+        """A placed run has ended, whichever policy placed it."""
         ...
 
     def score(self, fleet: FleetTable, shape: Shape, rows: Rows, fits: Mask) -> tuple[Scores, Slots]:
@@ -66,6 +82,9 @@ class BasePolicy:
         """Nothing to tune."""
 
     def arrived(self, fleet: FleetTable, shape: Shape, now: float) -> None:
+        """Nothing to learn."""
+
+    def ended(self, run: EndedRun) -> None:
         """Nothing to learn."""
 
     def weigh(self, fleet: FleetTable, shape: Shape, scores: Scores) -> Scores:

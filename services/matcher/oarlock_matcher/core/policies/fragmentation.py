@@ -66,20 +66,25 @@ class FragmentationAwarePolicy(BasePolicy):
     def score(self, fleet: FleetTable, shape: Shape, rows: Rows, fits: Mask) -> tuple[Scores, Slots]:
         if self._models != len(fleet.models):
             self._relearn(fleet)
-        asked = shape.count * shape.milli
         if shape.count == 0 or shape.whole:
-            gain = self._field.gain_whole(fleet, shape, rows)
-            return self._graded(fleet, shape, rows, gain, asked), fits.argmax(axis=1)
+            gain, first = self._field.gain_whole(fleet, shape, rows), fits.argmax(axis=1)
+            return self._graded(fleet, shape, rows, first, gain), first
         gain, which, slots = self._field.gain_shared(fleet, shape, rows, fits)
         at = rows[which]
-        scores = self._graded(fleet, shape, at, gain, asked) - TIE_PER_SLOT_MILLI * fleet.milli_free[at, slots]
+        scores = self._graded(fleet, shape, at, slots, gain) - TIE_PER_SLOT_MILLI * fleet.milli_free[at, slots]
         return best_of(scores, which, slots, len(rows))
 
-    def _graded(self, fleet: FleetTable, shape: Shape, rows: Rows, gain: Floats, asked: int) -> Floats:
+    def _graded(self, fleet: FleetTable, shape: Shape, rows: Rows, slots: Slots, gain: Floats) -> Floats:
+        """Scores of candidates: rows with the device that a sharing shape would get there, and the gain of each."""
+        asked = shape.count * shape.milli
         price = SCARCITY_WEIGHT * asked * self._scarcity[fleet.row_model[rows]]
-        left = self._field.total_free(rows) - asked
+        return self._quantised(fleet, shape, rows, gain - price)
+
+    def _quantised(self, fleet: FleetTable, shape: Shape, rows: Rows, milli: Floats) -> Floats:
+        """Whole quanta, less far less than one of them: among equals the row with less left is taken."""
+        left = self._field.total_free(rows) - shape.count * shape.milli
         cpu_left = free_cpu_milli(fleet, rows) - shape.cpu_milli
-        scores: Floats = np.floor((gain - price) / QUANTUM_MILLI)
+        scores: Floats = np.floor(milli / QUANTUM_MILLI)
         return scores - TIE_PER_DEVICE_MILLI * left - TIE_PER_CPU_MILLI * np.minimum(cpu_left, 10**7)
 
     def parts(self, fleet: FleetTable, shape: Shape, rows: Rows) -> list[Mapping[str, float]]:

@@ -131,9 +131,19 @@ class FragmentationField:
         after = self._of(total - taken, can_serve, serves, cpu - shape.cpu_milli, fleet.row_model[rows])
         gain: Floats = self._potential[rows] - after
         if self._stranding:
-            trust = 1.0 if shape.count else TRUST_WITHOUT_DEVICES
-            gain += self._stranded(total, cpu, trust) - self._stranded(total - taken, cpu - shape.cpu_milli, trust)
+            gain += self.stranding_gain(fleet, shape, rows, taken)
         return gain
+
+    def stranding_gain(self, fleet: FleetTable, shape: Shape, rows: Rows, taken: int) -> Floats:
+        """The part of the gain that is about stranded devices, weighted, when `taken` milli are placed on each row."""
+        total, cpu = self._total[rows], free_cpu_milli(fleet, rows)
+        trust = 1.0 if shape.count else TRUST_WITHOUT_DEVICES
+        return self._stranded(total, cpu, trust) - self._stranded(total - taken, cpu - shape.cpu_milli, trust)
+
+    @property
+    def device_milli_per_cpu_milli(self) -> float:
+        """Device milli that the expected demand asks for with each processor milli; 0 while it is unknown."""
+        return self._fed_per_cpu
 
     def gain_whole(self, fleet: FleetTable, shape: Shape, rows: Rows) -> Floats:
         """F before − F after placing a shape that takes whole devices, or none, on each row."""

@@ -14,11 +14,13 @@ from oarlock_matcher.core.policies.heuristics import (
     FirstFitPolicy,
     PackingPolicy,
 )
+from oarlock_matcher.core.policies.learned import LearnedPolicy
 from oarlock_matcher.core.policies.weighted import RuleBasedPolicy
-from oarlock_matcher.core.policy_settings import DEFAULT_POLICY, PolicySettings
+from oarlock_matcher.core.policy_settings import PolicySettings
 
 BUILDERS: dict[str, Callable[[PolicySettings], PlacementPolicy]] = {
     "rule_based": lambda settings: RuleBasedPolicy(settings.weights),
+    "rl_based": lambda settings: LearnedPolicy(settings.weights, settings.learned),
     "fragmentation_aware": lambda _: FragmentationAwarePolicy(),
     "fgd": lambda _: FgdPolicy(),
     "packing": lambda _: PackingPolicy(),
@@ -28,17 +30,19 @@ BUILDERS: dict[str, Callable[[PolicySettings], PlacementPolicy]] = {
     "dot_product": lambda _: DotProductPolicy(),
 }
 
-RL_NOTE = "rl_based has no trained weights in this release, so rule_based decided"
+LEARNED = "rl_based"
+RULES = "rule_based"
+"""Answers where the learned policy is set aside, or a policy is unknown."""
 
 
-def resolve(name: str | None, settings: PolicySettings) -> tuple[str, str | None]:
+def resolve(name: str | None, settings: PolicySettings, learned_trusted: bool = True) -> tuple[str, str | None]:
     """The policy that will answer for `name`, and a note when it is not the one that was asked for."""
     wanted = name or settings.policy
+    if wanted == LEARNED and not learned_trusted:
+        return RULES, f"{LEARNED} is set aside, because it placed less than {RULES} when both rehearsed on this fleet"
     if wanted in BUILDERS:
         return wanted, None
-    if wanted == "rl_based":
-        return DEFAULT_POLICY, RL_NOTE
-    return DEFAULT_POLICY, f"there is no policy {wanted!r}, so {DEFAULT_POLICY} decided"
+    return RULES, f"there is no policy {wanted!r}, so {RULES} decided"
 
 
 def build(name: str, settings: PolicySettings) -> PlacementPolicy:

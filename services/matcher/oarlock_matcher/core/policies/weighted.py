@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oarlock_matcher.core import costs
+from oarlock_matcher.core.devices import DeviceModel
 from oarlock_matcher.core.filters.base import Mask
 from oarlock_matcher.core.fleet import FleetTable, Rows
 from oarlock_matcher.core.interference import speed_together
@@ -74,8 +75,7 @@ class RuleBasedPolicy(BasePolicy):
     def parts(self, fleet: FleetTable, shape: Shape, rows: Rows) -> list[Mapping[str, float]]:
         if not len(rows):
             return []
-        fits = fleet.milli_free[rows] >= (shape.milli if shape.count else 0)
-        packing, slots = self._packing.score(fleet, shape, rows, fits)
+        packing, slots = self._packing.score(fleet, shape, rows, self._fits(fleet, shape, rows))
         _, terms = self._terms_of_models(fleet, shape)
         weights = self._weights
         fragmentation = (weights.fragmentation * squash(packing)).tolist()
@@ -100,8 +100,8 @@ class RuleBasedPolicy(BasePolicy):
         found = self._model_terms.get(key)
         if found is not None:
             return found
-        seconds = [costs.step_seconds(shape, m) for m in fleet.models]
-        prices = [costs.step_cost(shape, m) for m in fleet.models]
+        seconds = [self._corrected(costs.step_seconds(shape, m), m) for m in fleet.models]
+        prices = [self._corrected(costs.step_cost(shape, m), m) for m in fleet.models]
         # Without prices the cheapest step is the shortest one that does not waste a faster device: speed alone decides.
         preferred = shape.preferred
         terms: dict[str, list[float]] = {
@@ -121,6 +121,16 @@ class RuleBasedPolicy(BasePolicy):
         if len(self._model_terms) > 4096:
             self._model_terms.popitem(last=False)
         return total, terms
+
+    def _corrected(self, predicted: float | None, model: DeviceModel) -> float | None:
+        """A predicted time or cost on this model, as far as it is known better than its prediction: here it is not."""
+        return predicted
+
+    @staticmethod
+    def _fits(fleet: FleetTable, shape: Shape, rows: Rows) -> Mask:
+        """Devices with compute enough, for rows that have already been found to take the shape."""
+        fits: Mask = fleet.milli_free[rows] >= (shape.milli if shape.count else 0)
+        return fits
 
     @staticmethod
     def _calm(fleet: FleetTable, shape: Shape, rows: Rows, slots: Slots) -> NDArray[np.float64]:
