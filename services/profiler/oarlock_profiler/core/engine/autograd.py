@@ -283,7 +283,7 @@ def default_rule(engine: Engine, node: Node, grads: list[Grad | None]) -> list[G
                     borrowed=incoming.borrowed or not same,
                 )
             )
-        elif mode == "expand":
+        elif mode == "expand" and torch:
             result.append(Grad(incoming.storage, edge.shape, edge.dtype, dense=False))
         elif (
             mode == "reuse"

@@ -67,11 +67,11 @@ UNARY: dict[str, tuple[str, str]] = {
 ACTIVATIONS: dict[str, tuple[str, str]] = {
     "relu": ("out", "out"),
     "relu6": ("in", "out"),
-    "elu": ("in", "in"),
+    "elu": ("in", "both"),
     "selu": ("out", "out"),
     "celu": ("in", "in"),
     "gelu": ("in", "in"),
-    "silu": ("in", "in"),
+    "silu": ("in", "both"),
     "swish": ("in", "in"),
     "mish": ("in", "in"),
     "hardswish": ("in", "in"),
@@ -122,6 +122,8 @@ def _saved(rule: str, input: Tensor) -> list[Any]:
         if rule == "in"
         else ["output"]
         if rule == "out"
+        else [input, "output"]
+        if rule == "both"
         else [numel(input.shape or ())]
         if rule == "mask"
         else []
@@ -278,6 +280,12 @@ def small_value(name: str, a: Tensor, b: Tensor) -> Any:
         return None
 
 
+def _broadcast_inside(shape: Shape, whole: Shape) -> bool:
+    """Whether ``shape`` is repeated along other than leading axes to become ``whole`` (a bias of channels)."""
+    own = shape[next((i for i, size in enumerate(shape) if size != 1), len(shape)) :]
+    return bool(own) and own != whole[len(whole) - len(own) :]
+
+
 def binary(context: Context, name: str, left: Value, right: Value, *, inplace: bool = False) -> Value:
     """Apply an arithmetic operator with broadcasting and type promotion."""
     engine = engine_of(context)
@@ -297,7 +305,8 @@ def binary(context: Context, name: str, left: Value, right: Value, *, inplace: b
     saved: list[Any] = []
     number = a.storage is None or b.storage is None
     if name in ("multiply",):
-        saved = [] if number else [(a, b), (b, a)]
+        # PaddlePaddle keeps both sides once either learns (its tensor wrappers ask no further).
+        saved = [] if number else [a, b] if paddle else [(a, b), (b, a)]
     elif name == "divide":
         if number:
             saved = (
@@ -308,7 +317,7 @@ def binary(context: Context, name: str, left: Value, right: Value, *, inplace: b
                 else [b] + ([a] if a.storage is not None else [])
             )
         elif paddle:
-            saved = [b, ("output", 0)] if b.requires_grad else [b]
+            saved = [a, b, ("output", 0)]
         else:
             saved = [b, (a, b)]
     elif name in ("maximum", "minimum", "fmax", "fmin", "atan2", "hypot", "copysign"):
@@ -351,6 +360,12 @@ def binary(context: Context, name: str, left: Value, right: Value, *, inplace: b
             temporaries = 2 * whole
         elif name in ("maximum", "minimum"):
             temporaries = whole * 3 // 2
+    elif (
+        linear
+        and engine.kernels == "cpu"
+        and any(t.requires_grad and _broadcast_inside(t.shape or (), shape) for t in inputs)
+    ):
+        temporaries = 2 * whole  # the CPU kernel walks such a gradient by index, into copies
     made = engine.apply(
         name, inputs, shape, dtype if engine.autocast is None or number or dtype not in FLOATING else None,
         saved=saved, inplace=target, grad=modes, kernel=kernel, value=value, backward_workspace_bytes=temporaries,
@@ -632,7 +647,9 @@ def scale(
 def lerp(context: Context, input: Value, end: Value, weight: Value) -> Value:
     """``input + weight * (end - input)``."""
     a, b = tensor(context, input), tensor(context, end)
-    saved = [] if isinstance(weight, (int, float)) else [t for t in [weight] if isinstance(t, Tensor)]
+    saved: list[Any] = [weight] if isinstance(weight, Tensor) else []
+    if engine_of(context).framework == "paddle":
+        saved += [a, b, "output"]
     return engine_of(context).apply("lerp", [a, b], broadcast(a.shape or (), b.shape or ()), saved=saved)
 
 

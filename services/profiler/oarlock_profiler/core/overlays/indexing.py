@@ -399,7 +399,10 @@ def topk(context: Context, input: Value, k: Value, axis: Value = None, *args: Va
     shape = list(x.shape or ())
     shape[axis_of(integer(axis, -1), len(shape))] = integer(k)
     values, indices = engine_of(context).apply_multi(
-        "topk", [x], [(tuple(shape), x.dtype), (tuple(shape), "int64")], saved=[("output", 1)]
+        "topk",
+        [x],
+        [(tuple(shape), x.dtype), (tuple(shape), "int64")],
+        saved=[x, ("output", 1)] if context.engine.framework == "paddle" else [("output", 1)],
     )
     return named_pair(context, values, indices)
 

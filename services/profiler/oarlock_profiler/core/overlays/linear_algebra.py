@@ -63,7 +63,9 @@ def matmul(context: Context, left: Value, right: Value, *, name: str = "matmul")
             kernel="matmul",
         )
         return view(context, out, shape, "reshape")
-    return engine.apply(name, [a, b], shape, saved=[(a, b), (b, a)], flops=flops, matmul=True, kernel="matmul")
+    # PaddlePaddle keeps both sides once either learns.
+    saved: list[Any] = [a, b] if engine.framework == "paddle" else [(a, b), (b, a)]
+    return engine.apply(name, [a, b], shape, saved=saved, flops=flops, matmul=True, kernel="matmul")
 
 
 def _batched(context: Context, x: Tensor, batch: tuple[int, ...]) -> Tensor:
@@ -113,7 +115,7 @@ def paddle_product(context: Context, a: Tensor, b: Tensor, turn_a: bool, turn_b:
         "matmul",
         [a, b],
         shape,
-        saved=[(a, b), (b, a)],
+        saved=[a, b],
         flops=product_flops(left, right, shape),
         matmul=True,
         kernel="matmul",

@@ -197,9 +197,10 @@ def _moments(name: str) -> None:
         if isinstance(axis, bool):
             axis = None
         del unbiased
-        saved: list[Any] = [x, "output"] if name == "std" else [x]
-        if context.engine.framework == "paddle":
-            saved.append(x.nbytes)  # written out there: the difference from the mean is kept
+        # written out in PaddlePaddle: what is kept is the difference from the mean
+        saved: list[Any] = [x.nbytes if context.engine.framework == "paddle" else x]
+        if name == "std":
+            saved.append("output")
         return engine_of(context).apply(
             name,
             [x],
@@ -278,16 +279,22 @@ def _scan(name: str, saves: Any) -> None:
         kind = dtype_name(dtype) or ("int64" if x.dtype not in FLOATING and x.dtype not in COMPLEX else x.dtype)
         value = list(itertools.accumulate(x.value)) if name == "cumsum" and isinstance(x.value, list) else None
         return engine_of(context).apply(
-            name, [x], shape, kind, saved=saves(x), backward_workspace_bytes=_temporaries(context, name, x), value=value
+            name,
+            [x],
+            shape,
+            kind,
+            saved=saves(context, x),
+            backward_workspace_bytes=_temporaries(context, name, x),
+            value=value,
         )
 
     call.__name__ = name
     operator([*names(name), *names(name + "_")])(call)
 
 
-_scan("cumsum", lambda x: [])
-_scan("cumprod", lambda x: [x, "output"])
-_scan("logcumsumexp", lambda x: [x, "output"])
+_scan("cumsum", lambda context, x: [x] if context.engine.framework == "paddle" else [])
+_scan("cumprod", lambda _context, x: [x, "output"])
+_scan("logcumsumexp", lambda _context, x: [x, "output"])
 
 
 def _indexed_scan(name: str) -> None:
