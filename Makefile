@@ -5,9 +5,9 @@ DISTS  := schemas accelerators runtime services/profiler services/matcher servic
 STAMP  := $(VENV)/.installed
 CODE   := $(DISTS) tests benchmarks examples docs deploy
 
-.PHONY: install demo up test check format bench bench-placement bench-reader bench-memory coverage-api schemas clean help
+.PHONY: install demo up test check format bench bench-placement train-policy bench-reader bench-memory coverage-api schemas clean help
 help:
-	@echo "make install | demo | up | test | test-<service> | check | format | bench | bench-placement | bench-reader | bench-memory | coverage-api | schemas | clean"
+	@echo "make install | demo | up | test | test-<service> | check | format | bench | bench-placement | train-policy | bench-reader | bench-memory | coverage-api | schemas | clean"
 
 install: $(STAMP)
 
@@ -55,6 +55,10 @@ bench: install
 
 bench-placement: install
 	$(BIN)/python -m benchmarks.placement.run --check
+
+# Minutes on two cores; the weights in the matcher's package are what this wrote.
+train-policy: install
+	$(BIN)/python -m benchmarks.placement.train
 
 bench-reader: install
 	$(BIN)/python -m benchmarks.reader.run

@@ -285,6 +285,11 @@ class AsyncClient:
         entry = await self.bus.bucket("policy").change("matcher", change)
         return {} if entry is None else dict(entry.value)
 
+    async def policy_standing(self) -> dict[str, Any] | None:
+        """How the learned policy stands beside the rules, as the leading matcher wrote it; None before a rehearsal."""
+        entry = await self.bus.bucket("policy").get("standing")
+        return None if entry is None else dict(entry.value)
+
     async def windows(self) -> dict[str, Window]:
         """Reservations and maintenance by name, by their beginning."""
         found: dict[str, Window] = {}

@@ -115,6 +115,10 @@ class Client:
         """See :meth:`AsyncClient.policy`."""
         return self._run(self._async.policy(changes))
 
+    def policy_standing(self) -> dict[str, Any] | None:
+        """See :meth:`AsyncClient.policy_standing`."""
+        return self._run(self._async.policy_standing())
+
     def windows(self) -> dict[str, Window]:
         """See :meth:`AsyncClient.windows`."""
         return self._run(self._async.windows())

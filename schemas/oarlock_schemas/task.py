@@ -106,7 +106,12 @@ class ResourcePolicy(Message):
 class SchedulerSpec(Message):
     """How the task waits and is chosen."""
 
-    algorithm: str = Field("rule_based", max_length=64, examples=["rule_based", "rl_based"])
+    algorithm: str | None = Field(
+        None,
+        max_length=64,
+        examples=["rule_based", "rl_based"],
+        description="The policy that chooses the devices; null: the one that operators have set, or the default.",
+    )
     timeout_seconds: float | None = Field(
         None,
         gt=0,

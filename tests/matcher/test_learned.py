@@ -13,7 +13,7 @@ from oarlock_matcher.adapters import telling
 from oarlock_matcher.adapters.policy_document import policy_of
 from oarlock_matcher.core.demand import Demand
 from oarlock_matcher.core.effects import PolicyStanding, Reserve
-from oarlock_matcher.core.events import NodeSeen, PolicyUpdated, TaskArrived, TaskFinished, Tick
+from oarlock_matcher.core.events import Event, NodeSeen, PolicyUpdated, TaskArrived, TaskFinished, Tick
 from oarlock_matcher.core.machine import decide
 from oarlock_matcher.core.policies.base import EndedRun
 from oarlock_matcher.core.policies.experience import LARGEST_CAUTION, LARGEST_FACTOR, Experience
@@ -111,9 +111,12 @@ def test_a_decision_shows_which_features_counted(shape: dict[str, int]) -> None:
 
 def test_decisions_are_the_same_again_bit_for_bit_through_falls_and_returns() -> None:
     settings = PolicySettings(policy="rl_based", learned=SPREADING, shadow_policy="rule_based")
-    state, lines, running = MatcherState(settings=settings), [], []
-    events = [NodeSeen(node(f"n{i}", A100, 8, cpus=96)) for i in range(8)]
-    now, told = 0.0, []
+    state = MatcherState(settings=settings)
+    lines: list[str] = []
+    running: list[str] = []
+    told: list[PolicyStanding] = []
+    events: list[Event] = [NodeSeen(node(f"n{i}", A100, 8, cpus=96)) for i in range(8)]
+    now = 0.0
     for number in range(500):
         events.append(TaskArrived(replace(mixed(5, number), timeout_seconds=0.0)))
         events += [Tick()]

@@ -50,6 +50,12 @@ def policy_show(data: DataOption = None) -> None:
     print_json(with_client(lambda client: client.policy(), data))
 
 
+@policy_app.command("standing")
+def policy_standing(data: DataOption = None) -> None:
+    """Whether the learned policy is trusted, and its regret beside the rules' (null: it has not rehearsed yet)."""
+    print_json(with_client(lambda client: client.policy_standing(), data))
+
+
 @policy_app.command("set")
 def policy_set(
     changes: Annotated[
