@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from oarlock_profiler.core.engine.trace import Storage
 
 
+ROWS = 1009
+"""Stands for a number of rows that is not known (a prime, so that it is hardly met by chance): ``len`` is unknown, and
+so is the length of a data set that has as many."""
+
+
 class Property:
     """A registry entry that is read.
 
@@ -162,6 +167,8 @@ class Tensor(HostObject):
     def py_len(self, context: Context) -> Value:
         if self.shape is None:
             return context.unknown("the length of a tensor of unknown shape", hint="int")
+        if self.shape and self.shape[0] == ROWS:
+            return Unknown("the number of rows is unknown", context.where, "int", 1)
         return self.shape[0] if self.shape else MISSING
 
     def py_truth(self, context: Context) -> bool | Unknown:

@@ -17,6 +17,7 @@ from oarlock_profiler.core.interpreter.errors import EXCEPTIONS, OBJECT, Raised,
 from oarlock_profiler.core.interpreter.formatting import format_value, text
 from oarlock_profiler.core.interpreter.frames import Frame
 from oarlock_profiler.core.interpreter.iterators import HostIterator, next_item
+from oarlock_profiler.core.interpreter.open_lists import WHY
 from oarlock_profiler.core.interpreter.ordering import extreme, sort_items
 from oarlock_profiler.core.interpreter.values import (
     MISSING,
@@ -52,12 +53,18 @@ def builtins_table(_machine: Machine) -> dict[str, Value]:
 
 @builtin
 def len_(m: Any, value: Value) -> Value:
+    if m.open_lists.holds(value):
+        return Unknown(WHY, m.where, "int", 1)
     if isinstance(value, HostObject):
         found = value.py_len(m)
         if found is not MISSING:
             return found
     if isinstance(value, Unknown):
         return Unknown(value.why, value.where, "int", 0, name=value.name)
+    if isinstance(value, Class) and value.meta is not None:
+        method = value.meta.getattr(m, value, "__len__")
+        if method is not MISSING:
+            return m.call(method)
     if isinstance(value, Instance):
         method = value.cls.lookup("__len__")
         if method is not MISSING:
@@ -101,7 +108,17 @@ def enumerate_(m: Any, iterable: Value, start: Value = 0) -> Value:
 @builtin
 def zip_(m: Any, *iterables: Value, strict: Value = False) -> Value:
     iterations, exact, count = _chained(m, list(iterables))
+    if strict is True and exact:
+        return HostIterator(_zipped(m, [i.items for i in iterations]), exact, count)
     return HostIterator(zip(*(i.items for i in iterations), strict=False), exact, count)
+
+
+def _zipped(m: Any, parts: list[Any]) -> Iterator[Value]:
+    """``zip(..., strict=True)``."""
+    try:
+        yield from zip(*parts, strict=True)
+    except ValueError as error:
+        m.fail("ValueError", str(error))
 
 
 @builtin
@@ -165,7 +182,7 @@ def next_(m: Any, iterator: Value, default: Value = MISSING) -> Value:
 def sorted_(m: Any, iterable: Value, *, key: Value = None, reverse: Value = False) -> Value:
     if isinstance(iterable, Unknown):
         return Unknown(iterable.why, iterable.where, "list", item=iterable.item, name=iterable.name)
-    return sort_items(m, m.listed(iterable), key, reverse)
+    return m.open_lists.copied(sort_items(m, m.listed(iterable), key, reverse), iterable)
 
 
 @builtin
@@ -251,6 +268,10 @@ def pow_(m: Any, base: Value, exponent: Value, modulus: Value = None) -> Value:
 
 @builtin
 def divmod_(m: Any, a: Value, b: Value) -> Value:
+    for holder, name, other in ((a, "__divmod__", b), (b, "__rdivmod__", a)):
+        method = holder.cls.lookup(name) if isinstance(holder, Instance) else MISSING
+        if method is not MISSING:
+            return m.call(m.bind(method, holder, holder.cls), [other])
     return operators.binary(m, "//", a, b), operators.binary(m, "%", a, b)
 
 
@@ -324,7 +345,8 @@ def repr_(m: Any, value: Value) -> Value:
 
 @builtin
 def ascii_(m: Any, value: Value) -> Value:
-    return text(m, value, quote=True)
+    shown = text(m, value, quote=True)
+    return shown if isinstance(shown, Unknown) else shown.encode("ascii", "backslashreplace").decode("ascii")
 
 
 @builtin
@@ -336,10 +358,18 @@ def format_(m: Any, value: Value, spec: Value = "") -> Value:
 def hash_(m: Any, value: Value) -> Value:
     if isinstance(value, Instance):
         method = value.cls.lookup("__hash__")
+        if method is None:
+            return m.fail("TypeError", f"unhashable type: '{value.cls.name}'")
         if method is not MISSING:
             return m.call(m.bind(method, value, value.cls))
     if isinstance(value, (int, float)):
         return m.host(hash, value)
+    if isinstance(value, (list, dict, set, bytearray)):
+        return m.fail("TypeError", f"unhashable type: '{type(value).__name__}'")
+    if isinstance(value, tuple):
+        parts = [hash_(m, part) for part in value]
+        if all(isinstance(part, int) for part in parts):
+            return m.host(hash, tuple(parts))
     return m.derived("hash of a value", "int")
 
 
@@ -387,9 +417,22 @@ def _simple(name: str, function: Callable[..., Any], hint: str) -> None:
 
 
 for _name, _function, _hint in (
-    ("ord", ord, "int"), ("chr", chr, "str"), ("hex", hex, "str"), ("bin", bin, "str"), ("oct", oct, "str"),
+    ("ord", ord, "int"), ("chr", chr, "str"),
 ):  # fmt: skip
     _simple(_name, _function, _hint)
+
+
+def _base_text(function: Callable[[int], str]) -> Callable[..., Value]:
+    def shown(m: Any, value: Value) -> Value:
+        if isinstance(value, Instance) and not isinstance(value, int):
+            value = m.call(m.getattr(value, "__index__"))
+        return Unknown(value.why, value.where, "str") if isinstance(value, Unknown) else m.host(function, value)
+
+    return shown
+
+
+for _name, _function in (("hex", hex), ("bin", bin), ("oct", oct)):
+    _TABLE[_name] = Native(_name, _base_text(_function))
 
 
 @builtin

@@ -177,7 +177,9 @@ class Compiler:
 
         def loop(f: Frame, level: int) -> None:
             source, store, tests = levels[level]
-            items = m.iterate(source(f)).items
+            iteration = m.iterate(source(f))
+            items = iteration.items
+            partial = not iteration.exact and type(f.ret) is list
             for item in items:
                 m.spend()
                 store(f, item)
@@ -193,5 +195,7 @@ class Compiler:
                     if len(f.ret) > limit:
                         m.unknown(f"a comprehension grew past {limit:,} items; the rest was left out")
                         return
+            if partial and iteration.count != len(f.ret):
+                m.open_lists.mark(f.ret)
 
         return lambda f: loop(f, 0)

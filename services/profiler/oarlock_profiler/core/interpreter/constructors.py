@@ -68,6 +68,8 @@ def _items(m: Any, value: Value, kind: str) -> Value:
     """All items, or an unknown when the source only stands for more."""
     if isinstance(value, Unknown):
         return Unknown(value.why, value.where, kind, item=value.item, name=value.name)
+    if m.open_lists.holds(value):
+        return m.open_lists.copied(list(value), value)
     iteration = m.iterate(value)
     items = m.take(iteration.items, m.budget.limits.size)
     if not iteration.exact and iteration.count != len(items):
@@ -80,7 +82,9 @@ def _collector(host: type, kind: str) -> Callable[..., Value]:
         if host is list and type(value) is range and len(value) > m.budget.limits.size:
             return m.unknown(f"{len(value):,} items are too many to hold", hint=kind, item=value[0])
         items = _items(m, value, kind)
-        return items if isinstance(items, Unknown) else m.host(host, items)
+        if host is list and type(items) is list and not m.open_lists.holds(items):
+            return m.open_lists.born(items)
+        return items if isinstance(items, Unknown) or (host is list and type(items) is list) else m.host(host, items)
 
     return build
 

@@ -50,6 +50,7 @@ def _position(m: Any, self: Any, item: Value) -> int | Unknown | None:
 def append(m: Any, self: Any, item: Value) -> None:
     if _room(m, self):
         self.append(item)
+        m.open_lists.grown(self, item)
 
 
 @method(LIST, DEQUE)
@@ -57,6 +58,8 @@ def extend(m: Any, self: Any, items: Value) -> None:
     given = m.listed(items)
     if _room(m, self, len(given)):
         self.extend(given)
+        m.open_lists.grown(self, given)
+        m.open_lists.copied(self, items)
 
 
 @method(DEQUE)
@@ -147,7 +150,7 @@ def clear(m: Any, self: Any) -> None:
 def copy(m: Any, self: Any) -> Value:
     if isinstance(self, Instance):
         return next(base(self) for base in _BASES if isinstance(self, base))
-    return self.copy()
+    return m.open_lists.copied(self.copy(), self)
 
 
 # -- dictionaries ----------------------------------------------------------------------------------------------------

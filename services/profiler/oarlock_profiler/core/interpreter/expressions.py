@@ -159,8 +159,8 @@ def gather(c: Compiler, nodes: list[ast.expr], scope: Scope) -> Any:
 
 
 def list_(c: Compiler, node: ast.List, scope: Scope) -> Run:
-    run: Run = gather(c, node.elts, scope)
-    return run
+    items, open_lists = gather(c, node.elts, scope), c.machine.open_lists
+    return lambda f: open_lists.born(items(f))
 
 
 def tuple_(c: Compiler, node: ast.Tuple, scope: Scope) -> Run:
@@ -364,7 +364,7 @@ def comprehension(c: Compiler, node: ast.ListComp | ast.SetComp | ast.DictComp |
     def run(f: Frame) -> Value:
         inside = enter(f)
         if isinstance(node, ast.ListComp):
-            out: Value = []
+            out: Value = m.open_lists.born([])
         elif isinstance(node, ast.SetComp):
             out = set()
         else:

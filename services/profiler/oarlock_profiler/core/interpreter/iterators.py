@@ -288,6 +288,8 @@ def _stepping(m: Machine, source: Instance) -> Iterator[Value]:
 
 
 def _indexing(m: Machine, value: Instance, getter: Value) -> Iterator[Value]:
+    from oarlock_profiler.core.interpreter.guarded import Swallow  # noqa: PLC0415 - cycle
+
     length = m.find(value, "__len__")
     bound = m.call(length) if length is not MISSING else None
     limit = bound if isinstance(bound, int) else m.budget.limits.loop
@@ -295,11 +297,15 @@ def _indexing(m: Machine, value: Instance, getter: Value) -> Iterator[Value]:
         limit = 1
     for index in range(limit):
         m.spend()
+        m.guards.append(Swallow(m, m.frames[-1], (EXCEPTIONS["IndexError"],)))
+        depth = len(m.guards)
         try:
             item = m.call(getter, [index])
         except Raised as raised:
             if raised.value.cls.is_subclass(EXCEPTIONS["IndexError"]):
                 return
             raise
+        finally:
+            del m.guards[depth - 1 :]
         yield item
         del item

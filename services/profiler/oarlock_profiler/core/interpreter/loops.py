@@ -25,21 +25,30 @@ _PATIENCE = 8
 class Watch:
     """Follows one loop: whether an optimiser stepped inside it, and whether it may stop."""
 
-    __slots__ = ("count", "frame", "items", "machine", "rounds", "start", "where")
+    __slots__ = ("count", "endless", "frame", "items", "machine", "rounds", "start", "suspends", "where")
 
-    def __init__(self, machine: Machine, frame: Frame, iteration: Iteration | None) -> None:
+    def __init__(self, machine: Machine, frame: Frame, iteration: Iteration | None, *, suspends: bool = False) -> None:
         self.machine = machine
         self.frame = frame
         self.where: Where | None = machine.where
         self.start = machine.trace.steps
         self.rounds = 0
         self.count: int | None = None
+        self.endless, self.suspends = False, suspends
         if iteration is not None:
             self.count = iteration.count
             self.items = iter(iteration.items)
             if self.count is None and iteration.exact and hasattr(iteration.items, "__len__"):
                 self.count = len(iteration.items)
+            if not iteration.exact:
+                self._open()
         frame.loop.append(-1 if iteration is not None else 0)
+
+    def _open(self) -> None:
+        """How often the loop goes round is not known (a generator's loop does not nest with those of its caller)."""
+        if not self.endless and not self.suspends:
+            self.endless = True
+            self.machine.open_lists.enter()
 
     def trained(self) -> bool:
         """Whether a training step lies inside the loop."""
@@ -57,6 +66,8 @@ class Watch:
     def close(self) -> None:
         """The loop is over."""
         self.frame.loop.pop()
+        if self.endless:
+            self.machine.open_lists.leave()
         if self.trained():
             self.machine.note_training_loop(self.where, self.count)
 
@@ -64,6 +75,7 @@ class Watch:
         """Whether a ``while`` goes round again for this condition."""
         m = self.machine
         if isinstance(truth, Unknown):
+            self._open()
             if self.rounds == 0:
                 return True
             return self.trained() and not m.engine.steady and self.rounds < _PATIENCE

@@ -231,6 +231,10 @@ class Machine:
             cache[qualname] = cls
         return cache[qualname]
 
+    def is_open(self, value: Value) -> bool:
+        """Whether ``value`` is a list that holds more items than were seen."""
+        return self.open_lists.holds(value)
+
     def isinstance(self, value: Value, cls: Value) -> bool | Unknown:
         """``isinstance(value, cls)``."""
         if isinstance(cls, TypeForm):
@@ -314,7 +318,9 @@ class Machine:
         """As :meth:`fail`, for an exception of the host's own operation."""
         if isinstance(error, Raised):
             raise error
-        return self.fail(class_of_host(error), str(error)[:200])
+        # str() of a KeyError quotes the key
+        message = error.args[0] if isinstance(error, KeyError) and error.args else error
+        return self.fail(class_of_host(error), str(message)[:200])
 
     def native_failed(self, name: str, error: Exception) -> Value:
         """A host function raised: an unknown, and a note for tests that demand none."""
@@ -474,7 +480,11 @@ class Machine:
     def annotations(self, function: Function) -> dict[str, Value]:
         """The evaluated annotations of a function's parameters."""
         closure: Closure = function.closure
-        return {name: self.evaluate(node, function) for name, node in closure.code.annotations.items()}
+        hints = {name: self.evaluate(node, function) for name, node in closure.code.annotations.items()}
+        returns = getattr(function.node, "returns", None)
+        if returns is not None:
+            hints["return"] = self.evaluate(returns, function)
+        return hints
 
     def evaluate(self, node: ast.expr, function: Function) -> Value:
         """Evaluate an annotation in the function's globals (strings are parsed)."""

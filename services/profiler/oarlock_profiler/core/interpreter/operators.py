@@ -106,7 +106,7 @@ def plain(m: Machine, op: str, a: Value, b: Value) -> Value:
     if isinstance(result, _SEQUENCES) and len(result) > 1000:
         # what takes memory is charged, so that the budget bounds it too
         m.spend(len(result) >> (6 if isinstance(result, (str, bytes)) else 3))
-    return result
+    return m.open_lists.copied(result, a, b) if type(result) is list else result
 
 
 def _dunder(m: Machine, obj: Instance, name: str, other: Value) -> Value:
@@ -205,7 +205,8 @@ def inplace(m: Machine, op: str, a: Value, b: Value) -> Value:
         items = m.listed(b)
         if len(a) + len(items) <= m.budget.limits.size:
             a.extend(items)
-            return a
+            m.open_lists.grown(a, items)
+            return m.open_lists.copied(a, b)
         return m.unknown(f"a list of more than {m.budget.limits.size:,} items", hint="list")
     if isinstance(a, (set, dict)) and isinstance(b, (set, frozenset, dict)):
         try:
@@ -398,7 +399,9 @@ def getitem(m: Machine, target: Value, key: Value) -> Value:
     elif isinstance(target, Class):
         return m.class_getitem(target, key)
     if isinstance(target, Unknown):
-        return m.part(target, key)
+        return target if isinstance(key, slice) and target.item is not None else m.part(target, key)
+    if m.open_lists.holds(target) and isinstance(key, (int, slice)):
+        return m.open_lists.part(target, key)
     if _has_unknown(key):
         source = (
             key

@@ -66,6 +66,10 @@ class Context(Protocol):
 
     def setattr(self, value: Value, name: str, new: Value) -> None: ...
 
+    def is_open(self, value: Value) -> bool:
+        """Whether ``value`` is a list that holds more items than were seen."""
+        ...
+
     def iterate(self, value: Value) -> Iteration:
         """Iterate any value as a ``for`` loop would."""
 

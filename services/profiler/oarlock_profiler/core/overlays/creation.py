@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from oarlock_profiler.core.engine.shapes import numel
-from oarlock_profiler.core.engine.tensor import Tensor
+from oarlock_profiler.core.engine.shapes import Shape, numel
+from oarlock_profiler.core.engine.tensor import ROWS, Tensor
 from oarlock_profiler.core.interpreter.values import Context, Unknown, Value
 from oarlock_profiler.core.overlays.calling import (
     Unknowable,
@@ -276,6 +276,15 @@ def multinomial(context: Context, input: Value, num_samples: Value = 1, *args: V
     )
 
 
+def _rows(context: Context, data: Value) -> tuple[Shape, str] | None:
+    """The shape and type of a row, where only the number of rows is unknown."""
+    if context.is_open(data) and data:
+        first = data[0] if isinstance(data[0], Tensor) else from_data(context, data[0], None, {}, alias=False)
+        return None if first.shape is None else (first.shape, first.dtype)
+    row = getattr(data, "row", None)
+    return None if row is None else (row, data.dtype)
+
+
 def from_data(context: Context, data: Value, dtype: Value, kwargs: dict[str, Value], *, alias: bool) -> Tensor:
     """``torch.tensor`` / ``paddle.to_tensor``."""
     engine = engine_of(context)
@@ -297,6 +306,10 @@ def from_data(context: Context, data: Value, dtype: Value, kwargs: dict[str, Val
     elif isinstance(data, (bool, int, float, complex)):
         kind = "bool" if isinstance(data, bool) else "int64" if isinstance(data, int) else engine.default_dtype
         made = engine.tensor((), wanted or kind, device=device, op="to_tensor", value=data)
+    elif (rows := _rows(context, data)) is not None:
+        rest, kind = rows
+        context.findings.gap("rows of data", context.where, "their number is not in the script", ROWS)
+        made = engine.tensor((ROWS, *rest), wanted or kind, device=device, op="to_tensor")
     else:
         source = tensor(context, data)
         kind = wanted or source.dtype

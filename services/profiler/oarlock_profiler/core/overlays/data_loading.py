@@ -133,14 +133,15 @@ def _prepare(context: Context, loader: LoaderInstance) -> None:
         context.findings.fact("batch.size_per_device", size, context.where)
     sample = item(context, dataset)
     function = attrs.get("collate_fn")
+    paddle = context.engine.framework == "paddle"
     if size is None:
         # Batching is off: the dataset gives whole batches.
         made = context.call(function, (sample,)) if function is not None else sample
-        loader.batch = template(made)
+        loader.batch = template(made, arrays=paddle)
         first_shape = next((s.shape for s in specs(loader.batch) if s.shape), None)
         loader.size = first_shape[0] if first_shape else None
     elif function is not None:
-        loader.batch = template(context.call(function, ([sample] * size,)))
+        loader.batch = template(context.call(function, ([sample] * size,)), arrays=paddle)
     else:
         loader.batch = collate(context, sample, size)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import accumulate
 
-from oarlock_profiler.core.engine.tensor import Tensor
+from oarlock_profiler.core.engine.tensor import ROWS, Tensor
 from oarlock_profiler.core.interpreter.values import Context, HostObject, Instance, Unknown, Value
 from oarlock_profiler.core.overlays.numpy_arrays import NdArray
 from oarlock_profiler.core.overlays.registry import entry, native_class, register
@@ -18,9 +18,9 @@ EMPTY_INDEX = 0
 def length(context: Context, dataset: Value) -> int | None:
     """Number of samples, None when it cannot be known."""
     if isinstance(dataset, list | tuple | range | dict):
-        return len(dataset)
+        return None if context.is_open(dataset) else len(dataset)
     if isinstance(dataset, Tensor | NdArray):
-        return dataset.shape[0] if dataset.shape else None
+        return dataset.shape[0] if dataset.shape and dataset.shape[0] != ROWS else None
     if isinstance(dataset, Instance):
         method = context.getattr(dataset, "__len__", None)
         found = context.call(method) if method is not None else None

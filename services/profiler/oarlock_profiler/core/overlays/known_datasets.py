@@ -366,11 +366,14 @@ def _train_test_split(
 ) -> Value:
     made: list[Value] = []
     for array in arrays:
-        known = as_array(context, array) if not isinstance(array, NdArray) else array
-        if known.shape is None or not known.shape:
-            made += [NdArray(None, known.dtype), NdArray(None, known.dtype)]
+        if context.is_open(array) or isinstance(array, Unknown):
+            made += [context.call(context.getattr(array, "copy")), array] if isinstance(array, list) else [array, array]
             continue
-        rows = known.shape[0]
+        known = as_array(context, array) if not isinstance(array, NdArray | list) else array
+        if isinstance(known, NdArray) and not known.shape:
+            made += [NdArray(None, known.dtype, row=known.row), NdArray(None, known.dtype, row=known.row)]
+            continue
+        rows = len(known) if isinstance(known, list) else (known.shape or (0,))[0]
         share = test_size if test_size is not None else (1 - train_size if isinstance(train_size, float) else 0.25)
         held = (
             share
@@ -379,13 +382,17 @@ def _train_test_split(
             if isinstance(share, float)
             else rows // 4
         )
-        made += [NdArray((rows - held, *known.shape[1:]), known.dtype), NdArray((held, *known.shape[1:]), known.dtype)]
+        if isinstance(known, list):
+            made += [known[: rows - held], known[rows - held :]]
+            continue
+        rest = (known.shape or (0,))[1:]
+        made += [NdArray((rows - held, *rest), known.dtype), NdArray((held, *rest), known.dtype)]
     return made
 
 
 def _scaled(context: Context, self: Instance, X: Value, *args: Value, **options: Value) -> Value:
     array = as_array(context, X)
-    return NdArray(array.shape, "float64")
+    return NdArray(array.shape, "float64", row=array.row)
 
 
 def _folds_init(context: Context, self: Instance, n_splits: Value = 5, *args: Value, **options: Value) -> None:

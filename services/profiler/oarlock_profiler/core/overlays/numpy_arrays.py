@@ -96,11 +96,20 @@ def trains_with_numpy(context: Context) -> bool:
 
 
 class NdArray(HostObject):
-    """``shape`` is None when it could not be known; ``data`` is a real array of the values when they are known."""
+    """``shape`` is None when it could not be known; ``data`` is a real array of the values when they are known.
+
+    ``row``, of an array of unknown shape, is the shape of what its first index gives: only their number is unknown.
+    """
 
     def __init__(
-        self, shape: shapes.Shape | None, dtype: str, storage: Storage | None = None, data: Any = None
+        self,
+        shape: shapes.Shape | None,
+        dtype: str,
+        storage: Storage | None = None,
+        data: Any = None,
+        row: shapes.Shape | None = None,
     ) -> None:
+        self.row = row
         self.shape = shape
         self.dtype = dtype
         self.storage = storage
@@ -121,11 +130,16 @@ class NdArray(HostObject):
 
     def cast(self, context: Context, dtype: str) -> NdArray:
         """A copy converted to ``dtype``."""
+        if self.row is not None:
+            return NdArray(None, dtype, row=self.row)
         data = None if self.data is None else _real(lambda: self.data.astype(dtype))
         return new(context, self.shape, dtype, op="astype", data=data)
 
     def py_getattr(self, context: Context, name: str) -> Value:
         shape = self.shape
+        if self.row is not None and name in ("shape", "ndim"):
+            rows = Unknown("the number of rows is unknown", context.where, hint="int", low=1)
+            return (rows, *self.row) if name == "shape" else 1 + len(self.row)
         if name == "shape":
             return Unknown("the array's shape is unknown", context.where, hint="tuple") if shape is None else shape
         if name == "dtype":
@@ -158,7 +172,7 @@ class NdArray(HostObject):
         if self.data is not None and self.shape:
             return Iteration([_unwrap(context, item) for item in self.data], exact=True)
         if not self.shape:
-            return None if self.shape == () else Iteration([NdArray(None, self.dtype)], exact=False)
+            return None if self.shape == () else Iteration([self.py_getitem(context, 0)], exact=False)
         count = self.shape[0]
         shown = min(count, 64)
         return Iteration((self._item(context) for _ in range(shown)), exact=shown == count, count=count)
@@ -170,7 +184,7 @@ class NdArray(HostObject):
 
     def py_getitem(self, context: Context, key: Value) -> Value:
         if self.shape is None:
-            return NdArray(None, self.dtype)
+            return self._of_rows(context, key)
         data = None
         if self.data is not None:
             plain = _plain_key(key)
@@ -187,6 +201,24 @@ class NdArray(HostObject):
         if shape == () and not isinstance(key, list):
             return Unknown("an element of an array", context.where, hint=_hint(self.dtype))
         return self.view(shape, data) if is_view else new(context, shape, self.dtype, op="take", data=data)
+
+    def _of_rows(self, context: Context, key: Value) -> Value:
+        """One row, or some of the rows, of an array of which only their number is unknown."""
+        whole = key[0] if isinstance(key, tuple) and key else key
+        one = isinstance(whole, int) or (isinstance(whole, Unknown) and whole.hint == "int")
+        shape = self.row
+        if shape is not None and isinstance(key, tuple) and len(key) > 1:
+            try:
+                shape, _ = shapes.indexed(shape, _bounded_key(key[1:]))
+            except shapes.ShapeError as error:
+                return context.unknown(f"indexing rows of shape {self.row}: {error}", hint="array")
+        if not one or shape is None:
+            return NdArray(None, self.dtype, row=shape)
+        return (
+            NdArray(shape, self.dtype)
+            if shape
+            else Unknown("an element of an array", context.where, hint=_hint(self.dtype))
+        )
 
     def py_setitem(self, context: Context, key: Value, value: Value) -> None:
         plain = _plain_key(key)
@@ -302,7 +334,16 @@ def elementwise(
     """Result of a broadcasting binary operator, as a fresh array or in ``out``."""
     arrays = [v for v in (left, right) if isinstance(v, NdArray)]
     if any(a.shape is None for a in arrays):
-        return NdArray(None, "float64")
+        rows = {a.row for a in arrays if a.shape != ()}
+        floating = op in _DIVIDING or isinstance(left, float) or isinstance(right, float)
+        dtype = (
+            "bool"
+            if op in _COMPARISONS
+            else "float64"
+            if floating and "float" not in arrays[0].dtype
+            else arrays[0].dtype
+        )
+        return NdArray(None, dtype, row=rows.pop()) if len(rows) == 1 else NdArray(None, "float64")
     try:
         shape = shapes.broadcast(*(a.shape for a in arrays if a.shape is not None))
     except shapes.ShapeError as error:

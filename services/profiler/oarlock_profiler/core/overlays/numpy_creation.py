@@ -60,6 +60,9 @@ def as_array(context: Context, value: Value, dtype: str | None = None, op: str =
         return value if dtype in (None, value.dtype) else value.cast(context, dtype or value.dtype)
     if isinstance(value, bool | int | float):
         return NdArray((), dtype or _scalar_dtype(value), None, _real(lambda: _numpy().array(value, dtype=dtype)))
+    if context.is_open(value) and value:
+        row, found = _nested(context, value[0], 1)
+        return NdArray(None, dtype or found or "float64", row=row)
     if isinstance(value, list | tuple | range):
         plain = _plain(value)
         if plain is not None:
@@ -108,8 +111,8 @@ def _nested(context: Context, value: Value, depth: int) -> tuple[shapes.Shape | 
     if isinstance(value, NdArray):
         return value.shape, value.dtype
     if isinstance(value, list | tuple | range):
-        if not value:
-            return (0,), None
+        if not value or context.is_open(value):
+            return (None, None) if value else ((0,), None)
         inner, dtype = _nested(context, value[0], depth + 1) if depth < 16 else (None, None)
         return (None, dtype) if inner is None else ((len(value), *inner), dtype)
     if isinstance(value, bool | int | float):

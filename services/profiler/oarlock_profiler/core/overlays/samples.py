@@ -141,16 +141,18 @@ def collate(context: Context, sample: Value, size: int) -> Value:
     return sample
 
 
-def template(value: Value) -> Value:
-    """``value`` with its tensors replaced by what they are."""
+def template(value: Value, *, arrays: bool = False) -> Value:
+    """``value`` with its tensors replaced by what they are; ``arrays``: a loader that makes tensors of arrays too."""
     if isinstance(value, Tensor):
         return Spec(value.shape, value.dtype, value.device, value.why or "")
+    if arrays and isinstance(value, NdArray):
+        return Spec(value.shape, value.dtype, None, "an array of unknown shape")
     if isinstance(value, TensorMapping):
-        return TensorMapping({k: template(v) for k, v in value.data.items()}, value.name)
+        return TensorMapping({k: template(v, arrays=arrays) for k, v in value.data.items()}, value.name)
     if isinstance(value, dict):
-        return {k: template(v) for k, v in value.items()}
+        return {k: template(v, arrays=arrays) for k, v in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(template(item) for item in value)
+        return type(value)(template(item, arrays=arrays) for item in value)
     return value
 
 
