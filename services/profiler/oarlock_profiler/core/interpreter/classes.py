@@ -99,6 +99,16 @@ class UserMeta(Meta):
         method = self._method("__contains__")
         return m.derived("membership of a class") if method is MISSING else m.call(method, [cls, item])
 
+    def prepared(self, m: Machine, name: str, bases: list[Value], keywords: dict[str, Value]) -> dict[str, Value]:
+        """What ``__prepare__`` puts into the namespace before the body runs."""
+        method = self._method("__prepare__")
+        if method is MISSING:
+            return {}
+        function = method.function if isinstance(method, (StaticMethod, ClassMethod)) else method
+        first = [self.metaclass] if isinstance(method, ClassMethod) else []
+        made = m.call(function, [*first, name, tuple(bases)], dict(keywords))
+        return made if isinstance(made, dict) else {}
+
     def items(self, m: Machine, cls: Class) -> Any:
         method = self._method("__iter__")
         return None if method is MISSING else m.iterate(m.call(method, [cls])).items

@@ -163,7 +163,7 @@ for _alias in ("IOError", "EnvironmentError"):
 
 def exception(name: str, message: str) -> Instance:
     """An instance of the builtin exception class ``name`` with ``message``."""
-    return Instance(EXCEPTIONS[name], {"args": (message,)})
+    return Instance(EXCEPTIONS[name], {"args": (message,) if message else ()})
 
 
 def class_of_host(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from oarlock_profiler.core.interpreter.values import (
@@ -47,7 +48,7 @@ def text(m: Machine, value: Value, *, quote: bool = False, depth: int = 0) -> st
         method = value.py_getattr(m, "__str__")
         return doubtful(value) if method is MISSING else m.call(method)
     if isinstance(value, Class):
-        return f"<class '{value.qualname}'>"
+        return f"<class '{value.qualname.removeprefix('builtins.')}'>"
     if isinstance(value, (Function, Native, BoundMethod, Module)):
         return f"<{type(value).__name__.lower()} {getattr(value, 'name', '')}>"
     if depth > _DEPTH:
@@ -63,10 +64,16 @@ def text(m: Machine, value: Value, *, quote: bool = False, depth: int = 0) -> st
         return result if isinstance(result, (str, Unknown)) else doubtful(result)
 
 
+def _members(value: Value) -> list[Value]:
+    if isinstance(value, Counter) and all(isinstance(count, int) for count in value.values()):
+        return value.most_common()
+    return list(value.items()) if isinstance(value, dict) else list(value)
+
+
 def _container(m: Machine, value: Value, depth: int) -> str | Unknown:
     parts: list[str] = []
     size = 0
-    for item in list(value.items()) if isinstance(value, dict) else list(value):
+    for item in _members(value):
         pieces = [text(m, part, quote=True, depth=depth + 1) for part in (item if isinstance(value, dict) else (item,))]
         for piece in pieces:
             if isinstance(piece, Unknown):
@@ -77,6 +84,8 @@ def _container(m: Machine, value: Value, depth: int) -> str | Unknown:
             return m.unknown("text too long", hint="str")
         parts.append(joined)
     body = ", ".join(parts)
+    if isinstance(value, Counter):
+        return f"Counter({{{body}}})" if parts else "Counter()"
     if isinstance(value, list):
         return f"[{body}]"
     if isinstance(value, tuple):

@@ -11,6 +11,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
+from oarlock_profiler.core.interpreter import newer_syntax
 from oarlock_profiler.core.interpreter.compiler import Compiler
 from oarlock_profiler.core.interpreter.descriptors import Property
 from oarlock_profiler.core.interpreter.errors import EXCEPTIONS, Raised
@@ -27,7 +28,21 @@ if TYPE_CHECKING:
 
 
 _LOADED_AT_START = frozenset(
-    {"abc", "builtins", "codecs", "encodings", "io", "os", "site", "stat", "sys", "time", "types", "typing", "zipimport"}
+    {
+        "abc",
+        "builtins",
+        "codecs",
+        "encodings",
+        "io",
+        "os",
+        "site",
+        "stat",
+        "sys",
+        "time",
+        "types",
+        "typing",
+        "zipimport",
+    }
 )
 """What Python has imported before a script runs (``typing`` and ``types`` by the ``.pth`` files of an installation): a
 file of the same name beside the script does not hide it."""
@@ -232,7 +247,7 @@ class Importer:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    return mangle(ast.parse(source, path), source)
+                    return mangle(newer_syntax.parse(source, path), source)
             except SyntaxError as error:
                 text = f"syntax error: {error.msg}"
                 if "print" in (error.text or "") or "exec" in (error.msg or ""):

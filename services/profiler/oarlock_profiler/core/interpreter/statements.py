@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from oarlock_profiler.core.interpreter import classes, guarded, loops, operators, patterns
 from oarlock_profiler.core.interpreter.expressions import function
+from oarlock_profiler.core.interpreter.formatting import text
 from oarlock_profiler.core.interpreter.frames import BREAK, CONTINUE, RETURN, Cell, Frame, Run
 from oarlock_profiler.core.interpreter.lazy_library import UNREAD, Lazy
 from oarlock_profiler.core.interpreter.scope import Scope
@@ -164,8 +165,9 @@ def assert_(c: Compiler, node: ast.Assert, scope: Scope) -> Run:
         f.line = line
         m.spend()
         if m.truth(test(f)) is False:
-            text = message(f) if message is not None else ""
-            m.fail("AssertionError", text if isinstance(text, str) else "assertion failed")
+            given = message(f) if message is not None else ""
+            shown = given if isinstance(given, str) else text(m, given)
+            m.fail("AssertionError", shown if isinstance(shown, str) else "assertion failed")
         return 0
 
     return run
@@ -305,6 +307,10 @@ def classdef(c: Compiler, node: ast.ClassDef, scope: Scope) -> Run:
         owner = cells["__class__"] = Cell()
         namespace: dict[str, Value] = {"__module__": f.module.attrs.get("__name__", f.module.name), "__doc__": doc}
         namespace["__qualname__"] = qualname
+        metaclass = named.get("metaclass")
+        if isinstance(metaclass, Class) and metaclass.module is not None:
+            options = {key: value for key, value in named.items() if key != "metaclass"}
+            namespace = {**classes.UserMeta(metaclass).prepared(m, node.name, given, options), **namespace}
         body(Frame(namespace, cells, f.module, f.code, f.function, line))
         namespace.pop("__qualname__", None)
         cls = classes.create(m, node.name, qualname, given, namespace, named, f.module)

@@ -85,11 +85,14 @@ def unpack(c: Compiler, elements: list[ast.expr], scope: Scope) -> Store:
             items = m.listed(value)
         if star is None:
             if len(items) != count:
-                m.fail("ValueError", f"{count} names are given {len(items)} values to unpack")
+                if len(items) > count:
+                    m.fail("ValueError", f"too many values to unpack (expected {count})")
+                else:
+                    m.fail("ValueError", f"not enough values to unpack (expected {count}, got {len(items)})")
                 items = [*items, *([m.derived("too few values to unpack")] * count)][:count]
             return items
         if len(items) < count - 1:
-            m.fail("ValueError", f"at least {count - 1} values are needed to unpack, got {len(items)}")
+            m.fail("ValueError", f"not enough values to unpack (expected at least {count - 1}, got {len(items)})")
             items = [*items, *([m.derived("too few values to unpack")] * count)][: count - 1]
         tail = count - star - 1
         middle = items[star : len(items) - tail]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from oarlock_profiler.core.interpreter import builtin_types, classes
+from oarlock_profiler.core.interpreter import builtin_types, classes, operators
 from oarlock_profiler.core.interpreter.builtin_types import IntInstance, StrInstance
 from oarlock_profiler.core.interpreter.descriptors import ClassMethod, Property, StaticMethod, TypeForm
 from oarlock_profiler.core.interpreter.errors import OBJECT, Raised
+from oarlock_profiler.core.interpreter.formatting import text
 from oarlock_profiler.core.interpreter.iterators import GeneratorObject, next_item
 from oarlock_profiler.core.interpreter.values import (
     MISSING,
@@ -41,18 +42,21 @@ class EnumMeta(classes.Meta):
         members: dict[str, Value] = dict(getattr(cls.meta, "members", {})) if cls.meta is not self else {}
         last: Any = 0
         text = any(b.qualname == "builtins.str" for b in cls.mro)
+        flag = any(b.qualname in ("enum.Flag", "enum.IntFlag") for b in cls.mro)
         for name, value in list(cls.namespace.items()):
             if name.startswith("_") or isinstance(value, (Function, Property, StaticMethod, ClassMethod, Class)):
                 continue
             if isinstance(value, Native):
                 continue
-            if isinstance(value, Auto):
+            if type(value) is Auto:
                 hook = cls.lookup("_generate_next_value_")
                 if isinstance(hook, (Function, StaticMethod)):
                     hook = hook.function if isinstance(hook, StaticMethod) else hook
                     value = m.call(hook, [name, 1, len(members), [x.attrs["value"] for x in members.values()]])
                 else:
-                    value = name.lower() if text else (last + 1 if isinstance(last, int) else 1)
+                    value = self._next(value, name, last, text=text, flag=flag)
+            elif isinstance(value, AutoPair):
+                value = value.worked_out()
             last = value
             alias = next(
                 (x for x in members.values() if type(x.attrs["value"]) is type(value) and x.attrs["value"] == value),
@@ -65,6 +69,18 @@ class EnumMeta(classes.Meta):
         meta.members = members
         cls.meta = meta
         return cls
+
+    @staticmethod
+    def _next(automatic: Auto, name: str, last: Value, *, text: bool, flag: bool) -> Value:
+        """What ``auto()`` stands for."""
+        if text:
+            value: Value = name.lower()
+        elif flag:
+            value = 1 << last.bit_length() if isinstance(last, int) else 1
+        else:
+            value = last + 1 if isinstance(last, int) else 1
+        automatic.value = value
+        return value
 
     members: dict[str, Value] = {}  # noqa: RUF012 - replaced on each class
 
@@ -114,7 +130,7 @@ class EnumMeta(classes.Meta):
             found = m.call(hook.function, [cls, value])
             if found is not None:
                 return found
-        return m.fail("ValueError", f"{value!r} is not a {cls.name}"[:200])
+        return m.fail("ValueError", f"{value!r} is not a valid {cls.name}"[:200])
 
     def getitem(self, m: Any, cls: Class, key: Value) -> Value:
         if isinstance(key, Unknown):
@@ -141,7 +157,28 @@ class EnumMeta(classes.Meta):
 
 
 class Auto(HostObject):
-    """``enum.auto()``."""
+    """``enum.auto()``; ``value`` is set when its member is made."""
+
+    value: Value = None
+
+    def py_binary(self, context: Context, op: str, other: Value, reflected: bool) -> Value:
+        return AutoPair(op, self, other) if op in ("|", "&", "^") else MISSING
+
+
+class AutoPair(Auto):
+    """``A | B`` of two automatic values in the body of a flag."""
+
+    def __init__(self, op: str, one: Value, other: Value) -> None:
+        self.op = op
+        self.parts = (one, other)
+
+    def worked_out(self) -> Value:
+        """Its value, once its parts have theirs."""
+        one, other = (p.worked_out() if isinstance(p, AutoPair) else p.value if isinstance(p, Auto) else p
+                      for p in self.parts)  # fmt: skip
+        if not isinstance(one, int) or not isinstance(other, int):
+            return None
+        return {"|": one | other, "&": one & other, "^": one ^ other}[self.op]
 
 
 def _enum_text(m: Any, self: Instance) -> Value:
@@ -152,19 +189,61 @@ def _flag(op: str) -> Any:
     def combine(m: Any, self: Instance, other: Value) -> Value:
         a = self.attrs["value"]
         b = other.attrs["value"] if isinstance(other, Instance) else other
-        return m.host(lambda: a | b if op == "|" else a & b)
+        if not isinstance(a, int) or not isinstance(b, int):
+            return m.derived("a flag")
+        return _flag_of(self.cls, {"|": a | b, "&": a & b, "^": a ^ b}[op])
 
     return combine
 
 
-ENUM = native_class("enum.Enum", __str__=_enum_text, __repr__=_enum_text, __hash__=lambda m, self: id(self))
+def _flag_of(cls: Class, value: int) -> Instance:
+    """The member of a flag with this value, or the combination that stands for it."""
+    members = cls.meta.members
+    for member in members.values():
+        if member.attrs["value"] == value:
+            found: Instance = member
+            return found
+    made = EnumMeta._member(None, cls, "|".join(members) or "0", value)
+    made.attrs["name"] = made.attrs["_name_"] = "|".join(
+        n for n, x in members.items() if isinstance(x.attrs["value"], int) and x.attrs["value"] & value
+    )
+    return made
+
+
+def _flag_inverted(m: Any, self: Instance) -> Value:
+    every = 0
+    for member in self.cls.meta.members.values():
+        every |= member.attrs["value"]
+    return _flag_of(self.cls, every & ~self.attrs["value"])
+
+
+def _flag_contains(m: Any, self: Instance, other: Value) -> Value:
+    value = other.attrs.get("value") if isinstance(other, Instance) else other
+    return isinstance(value, int) and value & self.attrs["value"] == value
+
+
+_FLAG_METHODS = {
+    "__or__": _flag("|"), "__and__": _flag("&"), "__xor__": _flag("^"), "__ror__": _flag("|"), "__rand__": _flag("&"),
+    "__invert__": _flag_inverted, "__contains__": _flag_contains,
+    "__bool__": lambda m, self: bool(self.attrs["value"]),
+    "__eq__": lambda m, self, other: self is other or (
+        isinstance(other, Instance) and other.cls is self.cls and other.attrs["value"] == self.attrs["value"]
+    ),
+}  # fmt: skip
+
+
+def _enum_shown(m: Any, self: Instance) -> Value:
+    return f"<{self.cls.name}.{self.attrs.get('name')}: {text(m, self.attrs.get('value'), quote=True)}>"
+
+
+ENUM = native_class("enum.Enum", __str__=_enum_text, __repr__=_enum_shown, __hash__=lambda m, self: id(self))
 ENUM.meta = EnumMeta()
 register("enum.Enum", ENUM)
 for _name, _bases, _extra in (
     ("IntEnum", (builtin_types.INT, ENUM), {"__str__": lambda m, self: str(int(self))}),
     ("StrEnum", (builtin_types.STR, ENUM), {"__str__": lambda m, self: str.__str__(self)}),
-    ("Flag", (ENUM,), {"__or__": _flag("|"), "__and__": _flag("&")}),
-    ("IntFlag", (builtin_types.INT, ENUM), {"__or__": _flag("|"), "__and__": _flag("&")}),
+    ("Flag", (ENUM,), _FLAG_METHODS),
+    ("IntFlag", (builtin_types.INT, ENUM), _FLAG_METHODS),
 ):
     _cls = native_class(f"enum.{_name}", bases=_bases, **_extra)
     _cls.meta = ENUM.meta
@@ -253,7 +332,23 @@ def _simple_namespace(m: Any, self: Instance, *_args: Value, **values: Value) ->
     self.attrs.update(values)
 
 
-register("types.SimpleNamespace", native_class("types.SimpleNamespace", __init__=_simple_namespace))
+def _namespace_text(m: Any, self: Instance) -> Value:
+    parts = [f"{name}={text(m, value, quote=True)}" for name, value in self.attrs.items()]
+    return f"namespace({', '.join(parts)})"
+
+
+def _namespace_equal(m: Any, self: Instance, other: Value) -> Value:
+    if not isinstance(other, Instance) or other.cls is not self.cls:
+        return NotImplemented
+    return operators.compare(m, "==", self.attrs, other.attrs)
+
+
+register(
+    "types.SimpleNamespace",
+    native_class(
+        "types.SimpleNamespace", __init__=_simple_namespace, __repr__=_namespace_text, __eq__=_namespace_equal
+    ),
+)
 register("types.MethodType", Native("types.MethodType", lambda _m, function, obj: BoundMethod(function, obj)))
 register("types.MappingProxyType", Native("types.MappingProxyType", lambda _m, value: value))
 register(
@@ -478,18 +573,37 @@ class ExitStack(HostObject):
 
     def __init__(self) -> None:
         self.held: list[Value] = []
+        """What to call with an error's details at the end, last first."""
 
     def _push(self, m: Any, manager: Value) -> Value:
-        self.held.append(manager)
         method = m.find(manager, "__enter__")
-        return m.derived("a context manager") if method is MISSING else m.call(method)
+        entered = m.derived("a context manager") if method is MISSING else m.call(method)
+        self._keep(m, manager)
+        return entered
 
-    def _close(self, m: Any, *_error: Value) -> Value:
+    def _keep(self, m: Any, manager: Value) -> Value:
+        method = m.find(manager, "__exit__")
+        if method is MISSING and isinstance(manager, (Function, BoundMethod, Native)):
+            method = manager
+        if method is not MISSING:
+            self.held.append(method)
+        return manager
+
+    def _callback(self, _m: Any, function: Value, *args: Value, **kwargs: Value) -> Value:
+        self.held.append(Native("ExitStack.callback", lambda m, *_error: (m.call(function, args, kwargs), False)[1]))
+        return function
+
+    def _close(self, m: Any, *error: Value) -> Value:
+        details, swallowed = list(error) or [None, None, None], False
         while self.held:
-            method = m.find(self.held.pop(), "__exit__")
-            if method is not MISSING:
-                m.call(method, [None, None, None])
-        return False
+            if m.truth(m.call(self.held.pop(), details)) is True and details[0] is not None:
+                details, swallowed = [None, None, None], True
+        return swallowed
+
+    def _all(self, _m: Any) -> Value:
+        taken = ExitStack()
+        taken.held, self.held = self.held, []
+        return taken
 
     def py_getattr(self, context: Context, name: str) -> Value:
         if name == "__enter__":
@@ -498,9 +612,8 @@ class ExitStack(HostObject):
             return Native("ExitStack.enter_context", self._push)
         if name in ("__exit__", "close"):
             return Native("ExitStack.close", self._close)
-        if name in ("callback", "push", "pop_all"):
-            return Native(f"ExitStack.{name}", lambda _m, *_a, **_k: self)
-        return MISSING
+        found: Any = {"callback": self._callback, "push": self._keep, "pop_all": self._all}.get(name)
+        return MISSING if found is None else Native(f"ExitStack.{name}", found)
 
 
 register("contextlib.ExitStack", Native("contextlib.ExitStack", lambda _m: ExitStack()))

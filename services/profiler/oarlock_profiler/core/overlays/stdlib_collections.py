@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from oarlock_profiler.core.interpreter import builtin_types, classes, operators
 from oarlock_profiler.core.interpreter.builtin_types import TUPLE, TupleInstance
-from oarlock_profiler.core.interpreter.descriptors import ClassMethod, Property, StaticMethod
+from oarlock_profiler.core.interpreter.descriptors import ClassMethod, Property, StaticMethod, TypeForm
 from oarlock_profiler.core.interpreter.errors import OBJECT
+from oarlock_profiler.core.interpreter.formatting import text
 from oarlock_profiler.core.interpreter.iterators import HostIterator
 from oarlock_profiler.core.interpreter.ordering import sort_items
 from oarlock_profiler.core.interpreter.values import (
@@ -214,6 +215,12 @@ def named_tuple(
     for index, field in enumerate(fields):
         namespace[field] = Property(Method(field, lambda m, self, _i=index: tuple.__getitem__(self, _i)))
     meta = NamedTupleMeta(fields, defaults)
+
+    def shown(m: Any, self: Instance) -> Value:
+        values = zip(fields, tuple.__iter__(cast("TupleInstance", self)), strict=True)
+        return f"{self.cls.name}({', '.join(f'{n}={text(m, v, quote=True)}' for n, v in values)})"
+
+    namespace.setdefault("__repr__", Method("__repr__", shown))
     namespace["_fields"] = fields
     namespace["__match_args__"] = fields
     namespace["_field_defaults"] = defaults
@@ -522,15 +529,28 @@ def update_wrapper(m: Any, wrapper: Value, wrapped: Value, *_args: Value, **_kw:
         if isinstance(wrapped, Function):
             wrapper.attrs.update({k: v for k, v in wrapped.attrs.items() if k not in wrapper.attrs})
         wrapper.attrs["__wrapped__"] = wrapped
+    elif type(wrapper) is Instance:
+        for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+            value = m.find(wrapped, name)
+            if value is not MISSING:
+                wrapper.attrs[name] = value
+        wrapper.attrs["__wrapped__"] = wrapped
     return wrapper
 
 
 class Cached(HostObject):
     """``lru_cache``: calls with equal plain arguments give the kept result (tensors are never kept)."""
 
-    def __init__(self, function: Value) -> None:
+    def __init__(self, function: Value, maxsize: Value = 128) -> None:
         self.function = function
+        self.maxsize = maxsize
         self.kept: dict[Any, Value] = {}
+        self.hits = self.misses = 0
+
+    def clear(self) -> None:
+        """Forget every result."""
+        self.kept.clear()
+        self.hits = self.misses = 0
 
     def py_type(self) -> str:
         return "functools._lru_cache_wrapper"
@@ -541,7 +561,9 @@ class Cached(HostObject):
             key = (tuple(args), tuple(sorted(kwargs.items())))
             try:
                 if key in self.kept:
+                    self.hits += 1
                     return self.kept[key]
+                self.misses += 1
                 result = context.call(self.function, args, kwargs)
                 self.kept[key] = result
                 return result
@@ -552,8 +574,12 @@ class Cached(HostObject):
     def py_getattr(self, context: Any, name: str) -> Value:
         if name == "__get__":
             return Native("__get__", lambda _m, obj, _cls=None: BoundMethod(self, obj) if obj is not None else self)
-        if name in ("cache_clear", "cache_info"):
-            return Native(name, lambda _m: self.kept.clear() if name == "cache_clear" else None)
+        if name == "cache_clear":
+            return Native(name, lambda _m: self.clear())
+        if name == "cache_info":
+            fields = ("hits", "misses", "maxsize", "currsize")
+            numbers = dict(zip(fields, (self.hits, self.misses, self.maxsize, len(self.kept)), strict=True))
+            return Native(name, lambda m: m.call(named_tuple(m, "CacheInfo", fields, {}, {}), [], numbers))
         if name == "__wrapped__":
             return self.function
         return (
@@ -564,10 +590,11 @@ class Cached(HostObject):
 
 
 @entry("functools.lru_cache", "functools.cache")
-def lru_cache(m: Any, function: Value = None, *_args: Value, **_kw: Value) -> Value:
+def lru_cache(m: Any, function: Value = 128, *_args: Value, **options: Value) -> Value:
     if isinstance(function, (Function, Native, StaticMethod, Class)):
         return Cached(function)
-    return Native("functools.lru_cache", lambda _m, fn: Cached(fn))
+    maxsize = options.get("maxsize", function)
+    return Native("functools.lru_cache", lambda _m, fn: Cached(fn, maxsize))
 
 
 @entry("functools.cached_property")
@@ -622,13 +649,25 @@ class Dispatcher(HostObject):
                 return context.call(function, args, kwargs)
         return context.call(self.default, args, kwargs)
 
+    def _dispatch(self, m: Any, kind: Value) -> Value:
+        for known, function in reversed(self.table):
+            if isinstance(kind, Class) and isinstance(known, Class) and m.issubclass(kind, known) is True:
+                return function
+        return self.default
+
     def py_getattr(self, context: Context, name: str) -> Value:
-        return Native("register", self._register) if name == "register" else MISSING
+        if name == "register":
+            return Native("register", self._register)
+        if name == "dispatch":
+            return Native("dispatch", self._dispatch)
+        return context.getattr(self.default, name, MISSING) if name.startswith("__") else MISSING
 
     def _register(self, m: Any, kind: Value, function: Value = None) -> Value:
         if isinstance(kind, Function):
             hints = m.annotations(kind)
-            self.table.append((next(iter(hints.values()), OBJECT), kind))
+            first = next(iter(hints.values()), OBJECT)
+            union = first.args if isinstance(first, TypeForm) and first.origin is None else (first,)
+            self.table.extend((one, kind) for one in union)
             return kind
         if function is not None:
             self.table.append((kind, function))
@@ -644,6 +683,35 @@ class Dispatcher(HostObject):
 @entry("functools.singledispatch")
 def singledispatch(m: Any, function: Value) -> Value:
     return Dispatcher(function)
+
+
+class MethodDispatcher(Dispatcher):
+    """``functools.singledispatchmethod``: chooses by the argument after ``self``."""
+
+    def _bound(self, m: Any, obj: Value, cls: Value) -> Value:
+        def call(m: Any, *args: Value, **kwargs: Value) -> Value:
+            chosen = self.default
+            for kind, function in reversed(self.table):
+                if args and m.isinstance(args[0], kind) is True:
+                    chosen = function
+                    break
+            if isinstance(chosen, StaticMethod):
+                return m.call(chosen.function, args, kwargs)
+            holder = cls if isinstance(chosen, ClassMethod) else obj
+            function = chosen.function if isinstance(chosen, ClassMethod) else chosen
+            return m.call(function, [holder, *args], kwargs)
+
+        return Native("singledispatchmethod", call)
+
+    def py_getattr(self, context: Context, name: str) -> Value:
+        if name == "__get__":
+            return Native("__get__", lambda m, obj, cls=None: self._bound(m, obj, cls))
+        return super().py_getattr(context, name)
+
+
+@entry("functools.singledispatchmethod")
+def singledispatchmethod(m: Any, function: Value) -> Value:
+    return MethodDispatcher(function)
 
 
 # -- heapq, bisect, weakref ------------------------------------------------------------------------------------------
@@ -680,14 +748,36 @@ register(
 )
 
 
-@entry("bisect.bisect", "bisect.bisect_right", "bisect.bisect_left", "bisect.insort")
-def bisect_right(m: Any, items: Value, x: Value, *_bounds: Value, **_kw: Value) -> Value:
-    position = 0
-    for item in m.listed(items):
-        if m.truth(operators.compare(m, "<", x, item)) is True:
-            break
-        position += 1
-    return position
+def _place(m: Any, items: Value, x: Value, lo: Value, hi: Value, key: Value, *, left: bool) -> int:
+    """Where ``x`` belongs among sorted ``items``: before its equals (``left``) or after them."""
+    listed = m.listed(items)
+    low, high = lo if isinstance(lo, int) else 0, hi if isinstance(hi, int) else len(listed)
+    while low < high:
+        middle = (low + high) // 2
+        item = listed[middle] if key is None else m.call(key, [listed[middle]])
+        below = operators.compare(m, "<", item, x) if left else operators.compare(m, "<", x, item)
+        if (m.truth(below) is True) is left:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+for _name, _left in (("bisect", False), ("bisect_right", False), ("bisect_left", True)):
+    register(
+        f"bisect.{_name}",
+        Native(
+            f"bisect.{_name}",
+            lambda m, a, x, lo=0, hi=None, *, key=None, _left=_left: _place(m, a, x, lo, hi, key, left=_left),
+        ),
+    )
+
+
+@entry("bisect.insort", "bisect.insort_right", "bisect.insort_left")
+def insort(m: Any, items: Value, x: Value, lo: Value = 0, hi: Value = None, *, key: Value = None) -> None:
+    if isinstance(items, list):
+        wanted = x if key is None else m.call(key, [x])
+        items.insert(_place(m, items, wanted, lo, hi, key, left=False), x)
 
 
 @entry("weakref.ref", "weakref.proxy")

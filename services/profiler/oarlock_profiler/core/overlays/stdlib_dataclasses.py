@@ -29,7 +29,15 @@ class Field(HostObject):
     """``dataclasses.field(...)``, and what ``fields()`` gives."""
 
     def __init__(
-        self, default: Value = MISSING, factory: Value = MISSING, init: bool = True, metadata: Value = None
+        self,
+        default: Value = MISSING,
+        factory: Value = MISSING,
+        init: bool = True,
+        metadata: Value = None,
+        *,
+        shown: bool = True,
+        compared: bool = True,
+        keyword_only: bool = False,
     ) -> None:
         self.name = ""
         self.type: Value = None
@@ -37,6 +45,14 @@ class Field(HostObject):
         self.factory = factory
         self.init = init
         self.metadata = metadata if metadata is not None else {}
+        self.shown = shown
+        self.compared = compared
+        self.keyword_only = keyword_only
+
+    @property
+    def passed_only(self) -> bool:
+        """``InitVar``: an argument of ``__init__`` that is no field."""
+        return isinstance(self.type, TypeForm) and self.type.name == "InitVar"
 
     def py_type(self) -> str:
         return "dataclasses.Field"
@@ -50,8 +66,9 @@ class Field(HostObject):
             "default_factory": absent if self.factory is MISSING else self.factory,
             "init": self.init,
             "metadata": self.metadata,
-            "repr": True,
-            "kw_only": False,
+            "repr": self.shown,
+            "compare": self.compared,
+            "kw_only": self.keyword_only,
         }.get(name, MISSING)
 
     def value(self, m: Any) -> Value:
@@ -64,7 +81,9 @@ class Field(HostObject):
 ABSENT = Instance(OBJECT)
 """``dataclasses.MISSING``."""
 register("dataclasses.MISSING", ABSENT)
-register("dataclasses.KW_ONLY", Instance(OBJECT))
+KW_ONLY = Instance(OBJECT)
+"""``dataclasses.KW_ONLY``: the fields after it are given by name only."""
+register("dataclasses.KW_ONLY", KW_ONLY)
 register("dataclasses.InitVar", TypeForm(None, (), "InitVar"))
 register("dataclasses.Field", native_class("dataclasses.Field"))
 
@@ -78,13 +97,24 @@ def field(
     factory: Value = MISSING,
     init: Value = True,
     metadata: Value = None,
+    repr: Value = True,
+    compare: Value = True,
+    kw_only: Value = False,
     **_kw: Value,
 ) -> Value:
     if default is ...:
         default = MISSING
     if isinstance(default, Instance) and default is ABSENT:
         default = MISSING
-    return Field(default, default_factory if default_factory is not MISSING else factory, init is not False, metadata)
+    return Field(
+        default,
+        default_factory if default_factory is not MISSING else factory,
+        init is not False,
+        metadata,
+        shown=repr is not False,
+        compared=compare is not False,
+        keyword_only=kw_only is True,
+    )
 
 
 def fields_of(m: Any, cls: Class) -> dict[str, Field]:
@@ -95,15 +125,22 @@ def fields_of(m: Any, cls: Class) -> dict[str, Field]:
     return out
 
 
-def _collect(m: Any, cls: Class) -> dict[str, Field]:
+def real_fields(m: Any, cls: Class) -> dict[str, Field]:
+    """The fields of a dataclass as ``fields()`` gives them: without those that are only passed to ``__init__``."""
+    return {name: one for name, one in fields_of(m, cls).items() if not one.passed_only}
+
+
+def _collect(m: Any, cls: Class, *, keyword_only: bool = False) -> dict[str, Field]:
     own: dict[str, Field] = {}
     for name, kind in cls.namespace.get("__annotations__", {}).items():
         if isinstance(kind, TypeForm) and kind.name == "ClassVar":
             continue
         if isinstance(kind, Instance):
+            keyword_only = keyword_only or kind is KW_ONLY
             continue
         given = cls.namespace.get(name, MISSING)
         made = given if isinstance(given, Field) else Field(given)
+        made.keyword_only = made.keyword_only or keyword_only
         made.name, made.type = name, kind
         own[name] = made
         if isinstance(given, Field):
@@ -121,12 +158,13 @@ def _collect(m: Any, cls: Class) -> dict[str, Field]:
 
 def make_dataclass(m: Any, cls: Class, options: dict[str, Value]) -> Class:
     """Give ``cls`` what ``@dataclass`` generates."""
-    cls.namespace["__dataclass_fields__"] = _collect(m, cls)
+    cls.namespace["__dataclass_fields__"] = _collect(m, cls, keyword_only=options.get("kw_only") is True)
     fields = fields_of(m, cls)
+    compared = [name for name, one in fields.items() if one.compared and not one.passed_only]
     keep_init = "__init__" in cls.namespace or options.get("init") is False
 
     def init(m: Any, self: Instance, *args: Value, **kwargs: Value) -> None:
-        names = [n for n, f in fields.items() if f.init]
+        names = [n for n, f in fields.items() if f.init and not f.keyword_only]
         given = dict(zip(names, args, strict=False))
         given.update(kwargs)
         passed: list[Value] = []
@@ -139,7 +177,7 @@ def make_dataclass(m: Any, cls: Class, options: dict[str, Value]) -> Class:
                     if not one.init:
                         continue
                     value = m.fail("TypeError", f"{cls.name}() is not given its field {name!r}")
-            if isinstance(one.type, TypeForm) and one.type.name == "InitVar":
+            if one.passed_only:
                 passed.append(value)
                 continue
             m.setattr(self, name, value) if options.get("frozen") is not True else self.attrs.__setitem__(name, value)
@@ -155,11 +193,13 @@ def make_dataclass(m: Any, cls: Class, options: dict[str, Value]) -> Class:
         if not isinstance(other, Instance) or other.cls is not self.cls:
             return NotImplemented
         return m.call(
-            m.builtins["all"], [[operators.compare(m, "==", self.attrs.get(n), other.attrs.get(n)) for n in fields]]
+            m.builtins["all"], [[operators.compare(m, "==", self.attrs.get(n), other.attrs.get(n)) for n in compared]]
         )
 
     def shown(m: Any, self: Instance) -> Value:
-        parts = [f"{n}={text(m, self.attrs.get(n), quote=True)}" for n in fields]
+        parts = [
+            f"{n}={text(m, self.attrs.get(n), quote=True)}" for n, f in fields.items() if f.shown and not f.passed_only
+        ]
         return f"{cls.name}({', '.join(parts)})"
 
     if not keep_init:
@@ -170,9 +210,10 @@ def make_dataclass(m: Any, cls: Class, options: dict[str, Value]) -> Class:
     if options.get("order") is True:
 
         def key(m: Any, self: Instance) -> Value:
-            return tuple(self.attrs.get(n) for n in fields)
+            return tuple(self.attrs.get(n) for n in compared)
 
-        cls.namespace["__lt__"] = Method("__lt__", lambda m, a, b: operators.compare(m, "<", key(m, a), key(m, b)))
+        for name, op in (("__lt__", "<"), ("__le__", "<="), ("__gt__", ">"), ("__ge__", ">=")):
+            cls.namespace[name] = Method(name, lambda m, a, b, _op=op: operators.compare(m, _op, key(m, a), key(m, b)))
     cls.namespace.setdefault("__match_args__", tuple(fields))
     return cls
 
@@ -198,7 +239,7 @@ def dataclass(m: Any, cls: Value = None, /, **options: Value) -> Value:
 @entry("dataclasses.fields", "attr.fields", "attrs.fields")
 def fields(m: Any, value: Value) -> Value:
     cls = value.cls if isinstance(value, Instance) else value
-    return tuple(fields_of(m, cls).values()) if isinstance(cls, Class) else m.derived("the fields of a value", "list")
+    return tuple(real_fields(m, cls).values()) if isinstance(cls, Class) else m.derived("the fields of a value", "list")
 
 
 @entry("dataclasses.is_dataclass", "attr.has")
@@ -212,7 +253,7 @@ def asdict(m: Any, value: Value, **_kw: Value) -> Value:
     if isinstance(value, Unknown):
         return Unknown(value.why, value.where, "dict")
     if isinstance(value, Instance) and fields_of(m, value.cls):
-        return {n: asdict(m, value.attrs.get(n)) for n in fields_of(m, value.cls)}
+        return {n: asdict(m, value.attrs.get(n)) for n in real_fields(m, value.cls)}
     if isinstance(value, dict):
         return {k: asdict(m, v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

@@ -15,7 +15,17 @@ from typing import Any, NamedTuple
 from oarlock_profiler.core.interpreter.descriptors import Property
 from oarlock_profiler.core.interpreter.errors import EXCEPTIONS, Raised, exception
 from oarlock_profiler.core.interpreter.formatting import text
-from oarlock_profiler.core.interpreter.values import MISSING, Context, HostObject, Iteration, Native, Unknown, Value
+from oarlock_profiler.core.interpreter.values import (
+    MISSING,
+    BoundMethod,
+    Context,
+    Function,
+    HostObject,
+    Iteration,
+    Native,
+    Unknown,
+    Value,
+)
 from oarlock_profiler.core.overlays.host_functions import nothing, pure, unknown_result
 from oarlock_profiler.core.overlays.registry import entry, register
 from oarlock_profiler.core.overlays.stdlib_files import BUNDLE, File, bundle_path, is_file, locate
@@ -551,6 +561,17 @@ register("threading.current_thread", Native("threading.current_thread", lambda _
 @entry("asyncio.run", "asyncio.get_event_loop().run_until_complete")
 def asyncio_run(m: Any, value: Value, *_a: Value, **_k: Value) -> Value:
     return value
+
+
+@entry("asyncio.create_task", "asyncio.ensure_future", "asyncio.shield", "asyncio.wait_for", "asyncio.to_thread")
+def asyncio_task(m: Any, value: Value, *args: Value, **_k: Value) -> Value:
+    """What is awaited later: coroutines are run where they are made."""
+    return m.call(value, args) if isinstance(value, (Function, BoundMethod)) else value
+
+
+@entry("asyncio.sleep")
+def asyncio_sleep(m: Any, _seconds: Value = 0, result: Value = None) -> Value:
+    return result
 
 
 @entry("asyncio.gather")

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oarlock_profiler.core.interpreter.errors import EXCEPTIONS
+from oarlock_profiler.core.interpreter.formatting import text
 from oarlock_profiler.core.interpreter.values import (
     MISSING,
     Context,
@@ -216,7 +217,37 @@ for _name in (
     "printable",
 ):
     register(f"string.{_name}", getattr(string, _name))
-unknown_result("str", "text from a template", "string.Template")
+
+
+class Template(HostObject):
+    """``string.Template``."""
+
+    def __init__(self, template: str) -> None:
+        self.template = template
+
+    def _filled(self, m: Any, safe: bool, mapping: Value, named: dict[str, Value]) -> Value:
+        given = {**mapping, **named} if isinstance(mapping, dict) else named
+        shown = {key: text(m, value) for key, value in given.items()}
+        for value in shown.values():
+            if isinstance(value, Unknown):
+                return value
+        made = string.Template(self.template)
+        return m.host(made.safe_substitute if safe else made.substitute, shown)
+
+    def py_getattr(self, context: Context, name: str) -> Value:
+        if name in ("substitute", "safe_substitute"):
+            safe = name == "safe_substitute"
+            return Native(
+                f"string.Template.{name}", lambda m, mapping=None, **named: self._filled(m, safe, mapping, named)
+            )
+        return self.template if name == "template" else MISSING
+
+
+@entry("string.Template")
+def make_template(m: Any, template: Value) -> Value:
+    return Template(template) if isinstance(template, str) else m.derived("text from a template", "str")
+
+
 for _name in ("dedent", "indent", "shorten"):
     pure(f"textwrap.{_name}", getattr(textwrap, _name), "str")
 pure("textwrap.fill", lambda text, width=70, **_k: textwrap.fill(text, min(width, 10_000)), "str")
