@@ -113,7 +113,8 @@ def _needs_neighbours(path: Path, text: str) -> bool:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+        # perhaps syntax newer than this Python: what it imports cannot be told
+        return any(p.suffix == ".py" for p in path.parent.iterdir() if p != path)
     beside = {p.name for p in path.parent.iterdir() if p != path}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

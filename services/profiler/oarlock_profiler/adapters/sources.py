@@ -17,6 +17,9 @@ from oarlock_schemas import is_notebook, notebook_script
 MAX_FILE_BYTES = 4_000_000
 """Largest file that is read; larger ones are data, which the reader does not need."""
 
+MAX_NOTEBOOK_BYTES = 64_000_000
+"""Largest notebook: its outputs (pictures, tables) may be far larger than the cells' source, which alone counts."""
+
 MAX_MEMBERS = 50_000
 MAX_UNPACKED_BYTES = 256 * 2**20
 """Most bytes of an archive's files that are held in memory; a bomb stops there."""
@@ -70,7 +73,7 @@ class TextSources:
         """See ``core.reading.Sources``."""
         clean = _clean(path)
         data = None if clean is None else self._files.get(clean)
-        return notebook_script(data) if data is not None and is_notebook(path) else data
+        return _source_of(data) if is_notebook(path) else data
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file or folder."""
@@ -122,8 +125,11 @@ class FolderSources:
     def read(self, path: str) -> bytes | None:
         """See ``core.reading.Sources``."""
         inside = self._inside(path)
-        data = None if inside is None else _read_file(inside)
-        return notebook_script(data) if data is not None and is_notebook(path) else data
+        if inside is None:
+            return None
+        if is_notebook(path):
+            return _source_of(_read_file(inside, MAX_NOTEBOOK_BYTES))
+        return _read_file(inside)
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file or folder."""
@@ -201,10 +207,11 @@ def _unzip(data: bytes) -> dict[str, bytes]:
         if len(members) > MAX_MEMBERS:
             raise SourcesError(f"the bundle has more than {MAX_MEMBERS} files")
         for member in members:
-            if member.is_dir() or member.file_size > MAX_FILE_BYTES:
+            limit = _limit(member.filename)
+            if member.is_dir() or member.file_size > limit:
                 continue
             with archive.open(member) as file:
-                content = file.read(MAX_FILE_BYTES + 1)
+                content = _kept(member.filename, file.read(limit + 1))
             total = _counted(total, content)
             files[member.filename] = content
     return files
@@ -216,13 +223,31 @@ def _untar(data: bytes) -> dict[str, bytes]:
         for number, member in enumerate(archive):
             if number > MAX_MEMBERS:
                 raise SourcesError(f"the bundle has more than {MAX_MEMBERS} files")
-            if not member.isreg() or member.size > MAX_FILE_BYTES:
+            limit = _limit(member.name)
+            if not member.isreg() or member.size > limit:
                 continue
             file = archive.extractfile(member)
-            content = file.read(MAX_FILE_BYTES + 1) if file is not None else b""
+            content = _kept(member.name, file.read(limit + 1) if file is not None else b"")
             total = _counted(total, content)
             files[member.name] = content
     return files
+
+
+def _limit(name: str) -> int:
+    return MAX_NOTEBOOK_BYTES if is_notebook(name) else MAX_FILE_BYTES
+
+
+def _kept(name: str, content: bytes) -> bytes:
+    """What is held of an archive's file: of a notebook that is too large with its outputs, the source."""
+    if is_notebook(name) and len(content) > MAX_FILE_BYTES:
+        return _source_of(content) or b""
+    return content
+
+
+def _source_of(notebook: bytes | None) -> bytes | None:
+    """The cells of a notebook as a script; None when even they are too large."""
+    source = None if notebook is None else notebook_script(notebook)
+    return source if source is not None and len(source) <= MAX_FILE_BYTES else None
 
 
 def _counted(total: int, content: bytes) -> int:
@@ -245,15 +270,15 @@ def _clean(path: str) -> str | None:
     return "/".join(parts)
 
 
-def _read_file(path: Path) -> bytes | None:
+def _read_file(path: Path, limit: int = MAX_FILE_BYTES) -> bytes | None:
     try:
         if not path.is_file():
             return None
         with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+            data = file.read(limit + 1)
     except (OSError, ValueError):
         return None
-    return data if len(data) <= MAX_FILE_BYTES else None
+    return data if len(data) <= limit else None
 
 
 def _choose_entry(names: Sequence[str]) -> str:
