@@ -74,8 +74,7 @@ def scripts(framework: str) -> Iterator[tuple[str, str]]:
     yield from _cnns(framework)
     yield from _transformers(framework)
     yield from _recurrent(framework)
-    if framework == "paddle":
-        yield from _paddle_zoo()
+    yield from _paddle_zoo() if framework == "paddle" else _torch_zoo()
 
 
 def _script(framework: str, body: str, batch: str, loss: str, optimizer: str) -> str:
@@ -309,7 +308,7 @@ def _paddle_zoo() -> Iterator[tuple[str, str]]:
         ("vgg11", 2, 64, "momentum"), ("mobilenet_v1", 8, 64, "adam"), ("mobilenet_v2", 8, 64, "adam"),
         ("mobilenet_v3_small", 8, 64, "adamw"), ("mobilenet_v3_large", 4, 64, "sgd"), ("densenet121", 2, 64, "adam"),
         ("squeezenet1_1", 8, 64, "adam"), ("shufflenet_v2_x1_0", 8, 64, "momentum"), ("alexnet", 4, 224, "sgd"),
-        ("googlenet", 2, 96, "adam"), ("resnext50_32x4d", 2, 64, "sgd"), ("wide_resnet50_2", 2, 64, "momentum"),
+        ("googlenet", 2, 224, "adam"), ("resnext50_32x4d", 2, 64, "sgd"), ("wide_resnet50_2", 2, 64, "momentum"),
         ("inception_v3", 2, 128, "adam"),
     ]  # fmt: skip
     for name, batch, size, optimizer in grid:
@@ -324,3 +323,72 @@ def _paddle_zoo() -> Iterator[tuple[str, str]]:
                 optimizer,
             ),
         )
+
+
+def _torch_zoo() -> Iterator[tuple[str, str]]:
+    """Models of transformers from small configurations (read from their sources)."""
+    images = [
+        ("ResNetConfig", "ResNetForImageClassification", "depths=[2, 2, 2, 2], hidden_sizes=[32, 64, 128, 256], "
+         "embedding_size=32, layer_type='basic'", "momentum"),
+        ("ResNetConfig", "ResNetForImageClassification", "depths=[2, 2], hidden_sizes=[64, 128], embedding_size=32",
+         "adam"),
+        ("RegNetConfig", "RegNetForImageClassification", "depths=[1, 2, 2, 1], hidden_sizes=[32, 64, 96, 128], "
+         "groups_width=16, layer_type='y'", "adam"),
+        ("MobileNetV2Config", "MobileNetV2ForImageClassification", "image_size=64", "sgd"),
+        ("ConvNextConfig", "ConvNextForImageClassification", "depths=[1, 1, 2, 1], hidden_sizes=[32, 64, 96, 128], "
+         "image_size=64", "adamw"),
+        ("ViTConfig", "ViTForImageClassification", "hidden_size=128, num_hidden_layers=3, num_attention_heads=4, "
+         "intermediate_size=512, image_size=64, patch_size=8", "adamw"),
+        ("DeiTConfig", "DeiTForImageClassification", "hidden_size=96, num_hidden_layers=3, num_attention_heads=4, "
+         "intermediate_size=384, image_size=64, patch_size=8", "sgd"),
+        ("SwinConfig", "SwinForImageClassification", "embed_dim=48, depths=[2, 2], num_heads=[2, 4], image_size=64, "
+         "window_size=4", "adam"),
+    ]  # fmt: skip
+    for number, (config, model, settings, optimizer) in enumerate(images):
+        yield (
+            f"{model}-{number}-{optimizer}",
+            _script(
+                "torch",
+                f"from transformers import {config}, {model}\nmodel = {model}({config}({settings}, num_labels=10))\n"
+                "model.train()",
+                f"x, y = {_draw('torch', '8, 3, 64, 64')}, {_labels('torch', 10, '8')}",
+                "F.cross_entropy(model(pixel_values=x).logits, y)",
+                optimizer,
+            ),
+        )
+    languages = [
+        ("BertConfig", "BertForMaskedLM", "hidden_size=128, num_hidden_layers=3, num_attention_heads=4, "
+         "intermediate_size=512, vocab_size=2000", "adamw"),
+        ("GPT2Config", "GPT2LMHeadModel", "n_embd=128, n_layer=3, n_head=4, vocab_size=2000", "adam"),
+        ("LlamaConfig", "LlamaForCausalLM", "hidden_size=128, intermediate_size=344, num_hidden_layers=3, "
+         "num_attention_heads=4, num_key_value_heads=2, vocab_size=2000", "adamw"),
+        ("T5Config", "T5ForConditionalGeneration", "d_model=128, d_kv=32, d_ff=512, num_layers=2, num_heads=4, "
+         "vocab_size=2000, decoder_start_token_id=0", "sgd"),
+        ("OPTConfig", "OPTForCausalLM", "hidden_size=128, num_hidden_layers=3, ffn_dim=512, num_attention_heads=4, "
+         "word_embed_proj_dim=128, vocab_size=2000", "adam"),
+        ("Qwen2Config", "Qwen2ForCausalLM", "hidden_size=128, intermediate_size=344, num_hidden_layers=3, "
+         "num_attention_heads=4, num_key_value_heads=2, vocab_size=2000", "momentum"),
+        ("RobertaConfig", "RobertaForMaskedLM", "hidden_size=128, num_hidden_layers=3, num_attention_heads=4, "
+         "intermediate_size=512, vocab_size=2000", "adagrad"),
+        ("GPTNeoXConfig", "GPTNeoXForCausalLM", "hidden_size=128, num_hidden_layers=3, num_attention_heads=4, "
+         "intermediate_size=512, vocab_size=2000", "adamw"),
+        ("MistralConfig", "MistralForCausalLM", "hidden_size=128, intermediate_size=344, num_hidden_layers=2, "
+         "num_attention_heads=4, num_key_value_heads=2, vocab_size=2000", "sgd"),
+        ("DistilBertConfig", "DistilBertForMaskedLM", "dim=128, n_layers=3, n_heads=4, hidden_dim=512, "
+         "vocab_size=2000", "adam"),
+    ]  # fmt: skip
+    for config, model, settings, optimizer in languages:
+        yield (
+            f"{model}-{optimizer}",
+            _script(
+                "torch",
+                f"from transformers import {config}, {model}\nmodel = {model}({config}({settings}))\nmodel.train()",
+                _tokens_only(8, 64),
+                "model(input_ids=x, labels=x).loss",
+                optimizer,
+            ),
+        )
+
+
+def _tokens_only(batch: int, length: int) -> str:
+    return f"x = torch.randint(0, 2000, ({batch}, {length}))"

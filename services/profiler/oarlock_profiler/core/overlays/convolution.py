@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from oarlock_profiler.core.engine.dtypes import size_of
 from oarlock_profiler.core.engine.shapes import ShapeError, numel, window
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import Context, Value
@@ -86,7 +87,9 @@ def convolve(
     flops = 2 * full[0] * features * numel(out) * kernel_shape[1] * numel(kernel)
     depthwise = group_count == channels and group_count > 1
     kernel_name = f"depthwise_conv{rank}d" if depthwise and rank == 2 else f"conv{rank}d" if rank > 1 else "conv2d"
-    return _with_bias(context, f"conv{rank}d", x, w, bias, result, flops, kernel_name, last, rank)
+    plain = numel(kernel) == 1 and set(steps) == {1} and not any(map(sum, pads))
+    columns = 0 if plain else kernel_shape[1] * numel(kernel) * numel(out)
+    return _with_bias(context, f"conv{rank}d", x, w, bias, result, flops, kernel_name, last, rank, columns)
 
 
 def _with_bias(
@@ -100,17 +103,27 @@ def _with_bias(
     kernel: str,
     last: bool,
     rank: int,
+    columns: int,
 ) -> Tensor:
+    """``columns``: values that PaddlePaddle's CPU kernels unfold one sample into, forward and backward."""
     engine = engine_of(context)
     saved: list[Any] = [(x, w), (w, x)]
     if rank == 1 and engine.framework == "paddle":
         saved.append(w.nbytes)  # the weight is given a second spatial axis by a copy
+    # phi/kernels/impl/conv_kernel_impl.h: a buffer of columns, unless the kernel is one plain product
+    scratch = columns * int(size_of(x.dtype)) if engine.kernels == "cpu" and engine.framework == "paddle" else 0
     if not isinstance(bias, Tensor):
-        return engine.apply(name, [x, w], result, saved=saved, flops=flops, matmul=True, kernel=kernel)
+        return engine.apply(
+            name, [x, w], result, saved=saved, flops=flops, matmul=True, kernel=kernel, workspace_bytes=scratch,
+            backward_workspace_bytes=scratch,
+        )  # fmt: skip
     if engine.framework == "torch":
         return engine.apply(name, [x, w, bias], result, saved=saved, flops=flops, matmul=True, kernel=kernel)
     # PaddlePaddle adds the bias in an operator of its own.
-    product = engine.apply(name, [x, w], result, saved=saved, flops=flops, matmul=True, kernel=kernel)
+    product = engine.apply(
+        name, [x, w], result, saved=saved, flops=flops, matmul=True, kernel=kernel, workspace_bytes=scratch,
+        backward_workspace_bytes=scratch,
+    )  # fmt: skip
     view = engine.apply(
         "reshape",
         [bias],
@@ -161,9 +174,9 @@ def convolve_transposed(
     if not batched:
         result = result[1:]
     flops = 2 * full[0] * channels * numel(spatial) * kernel_shape[1] * numel(kernel)
-    return _with_bias(
-        context, f"conv_transpose{rank}d", x, w, bias, result, flops, f"conv{max(rank, 2)}d_transpose", last, rank
-    )
+    columns = kernel_shape[1] * numel(kernel) * numel(spatial)
+    kernel_name = f"conv{max(rank, 2)}d_transpose"
+    return _with_bias(context, f"conv_transpose{rank}d", x, w, bias, result, flops, kernel_name, last, rank, columns)
 
 
 def _register(rank: int) -> None:
