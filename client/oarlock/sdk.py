@@ -28,6 +28,7 @@ from oarlock_schemas import (
     TaskRecord,
     TaskSubmitted,
     Window,
+    array_spec,
     read,
 )
 
@@ -164,6 +165,14 @@ class AsyncClient:
         if entry is None:
             raise TaskNotFound(f"no task {task_id!r}; `oarlock ps` lists them")
         return entry.value
+
+    async def tasks_of(self, array: TaskRecord) -> list[TaskRecord]:
+        """The records of an array's tasks that there are, by index; none where it is no array."""
+        if array.array is None:
+            return []
+        bucket = self.bus.bucket("tasks", TaskRecord)
+        entries = [await bucket.get(task_id) for task_id in array_spec(array.array).ids(array.task_id)]
+        return [entry.value for entry in entries if entry is not None]
 
     async def events(self, task_id: str, *, follow: bool = True) -> AsyncIterator[TaskEvent]:
         """The task's events from its first on. With ``follow`` it goes on until the run record or a final state."""

@@ -4,6 +4,7 @@ Belongs here: events, states, their JSON Schema. Does not belong here: how they 
 service does with them.
 """
 
+from oarlock_schemas.array import ArrayEnd, ArrayMember, ArraySpec, array_end, array_spec
 from oarlock_schemas.base import Fault, InvalidMessage, Message, Token, json_path, read
 from oarlock_schemas.dead import DeadReason
 from oarlock_schemas.events import (
@@ -43,6 +44,7 @@ from oarlock_schemas.portrait import (
     ModelNode,
     Parameters,
     Portrait,
+    StepLine,
     UnknownFact,
 )
 from oarlock_schemas.state import FINAL, MOVES, IllegalMove, State, StateChange, TaskRecord, after_run
@@ -62,6 +64,9 @@ __all__ = [
     "FINAL",
     "MOVES",
     "Advice",
+    "ArrayEnd",
+    "ArrayMember",
+    "ArraySpec",
     "Batch",
     "BatchInput",
     "Candidate",
@@ -103,6 +108,7 @@ __all__ = [
     "Source",
     "State",
     "StateChange",
+    "StepLine",
     "SubmitReply",
     "TaskCancel",
     "TaskFinished",
@@ -118,6 +124,8 @@ __all__ = [
     "UnknownFact",
     "Window",
     "after_run",
+    "array_end",
+    "array_spec",
     "is_notebook",
     "json_path",
     "notebook_script",

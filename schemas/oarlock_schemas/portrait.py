@@ -120,6 +120,23 @@ class UnknownFact(Message):
     line: int | None = None
     why: str
     assumed: Any = None
+    settle: str | None = Field(None, description="What would settle it: what to add, to give or to declare.")
+
+
+class StepLine(Message):
+    """What one line of the script does in one training step, in the order the lines are first reached.
+
+    ``allocated_bytes`` is the most that tensors hold while it runs. The backward pass is one line: the call that
+    started it.
+    """
+
+    phase: str = Field(examples=["forward", "backward", "optimizer"])
+    file: str | None = None
+    line: int | None = None
+    launches: int
+    flops: int
+    bytes_moved: int
+    allocated_bytes: int
 
 
 class Fit(Message):
@@ -177,6 +194,7 @@ class Portrait(Message):
     evidence: list[Evidence] = Field(default_factory=list)
     unknowns: list[UnknownFact] = Field(default_factory=list)
     model: list[ModelNode] = Field(default_factory=list)
+    step: list[StepLine] = Field(default_factory=list, description="One training step as read, steady state.")
     family: str | None = Field(None, description="What calibration learns by: transformer, cnn, mlp, rnn, numpy…")
     source_digest: str | None = None
     fit: Fit | None = None

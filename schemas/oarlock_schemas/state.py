@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from oarlock_schemas.array import ArrayMember
 from oarlock_schemas.base import Message, Token
 from oarlock_schemas.events import Outcome
 from oarlock_schemas.task import TaskSubmitted
@@ -26,7 +27,8 @@ State = Literal[
 FINAL: frozenset[str] = frozenset({"succeeded", "failed", "cancelled", "rejected"})
 
 MOVES: dict[str, frozenset[str]] = {
-    "submitted": frozenset({"profiled", "rejected", "cancelled"}),
+    # An array's own record stays submitted until its tasks have ended, and then ends as they did.
+    "submitted": frozenset({"profiled", "rejected", "cancelled", "succeeded", "failed"}),
     "profiled": frozenset({"queued", "placed", "rejected", "cancelled"}),
     "queued": frozenset({"placed", "rejected", "cancelled"}),
     # Back to queued: a refused fence, a container that never started, or a run that is given another attempt.
@@ -82,6 +84,8 @@ class TaskRecord(Message):
     )
     simulated: bool = False
     trace_id: str | None = None
+    array: str | None = Field(None, description="An array's own record: its tasks have ids and records of their own.")
+    array_member: ArrayMember | None = None
     history: list[StateChange] = Field(default_factory=list)
 
     def move(self, state: State, *, at: str, by: str, note: str | None = None, **changes: object) -> TaskRecord:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
+from oarlock_schemas.array import MAX_ID_LENGTH, ArrayMember, array_spec
 from oarlock_schemas.base import Message, Token
 
 Framework = Literal["paddlepaddle", "pytorch", "numpy"]
@@ -147,7 +148,17 @@ class TaskSubmitted(Message):
     priority: int = Field(50, ge=0, le=100, description="Higher runs earlier.")
     owner: Token = Field("anonymous", description="Who is charged by quotas.")
     retries: int = Field(0, ge=0, le=10, description="Runs to start again after a failure that is not out-of-memory.")
-    after: list[Token] = Field(default_factory=list, max_length=64, description="Tasks that must succeed first.")
+    after: list[Token] = Field(
+        default_factory=list, max_length=64, description="Tasks (or whole arrays) that must succeed first."
+    )
+    array: str | None = Field(
+        None,
+        max_length=4096,
+        description="Many tasks at once, as Slurm writes them: indices, and after % how many may run at a time. "
+        "Each finds its own in `OARLOCK_ARRAY_INDEX` and has the id `{task_id}-{index}`.",
+        examples=["0-9%2", "1,3,5-7"],
+    )
+    array_member: ArrayMember | None = Field(None, description="Filled on arrival in each task of an array.")
     submitted_at: str | None = Field(None, description="RFC 3339; filled on arrival.")
 
     @field_validator("arguments", "command")
@@ -156,3 +167,23 @@ class TaskSubmitted(Message):
         if values and any("\0" in value or len(value) > 65_536 for value in values):
             raise ValueError("an argument may hold no null byte and at most 65536 characters")
         return values
+
+    @field_validator("array")
+    @classmethod
+    def _array(cls, text: str | None) -> str | None:
+        if text is not None:
+            array_spec(text)
+        return text
+
+    @model_validator(mode="after")
+    def _no_nesting(self) -> TaskSubmitted:
+        if self.array is not None and self.array_member is not None:
+            raise ValueError("a task of an array is no array")
+        if self.array is not None and self.task_id is not None and len(self.task_id) > MAX_ID_LENGTH:
+            raise ValueError(f"the id of an array has at most {MAX_ID_LENGTH} characters")
+        return self
+
+    @property
+    def run_variables(self) -> dict[str, str]:
+        """The environment that the script is given: the task's own, and which task of its array it is."""
+        return {**self.environment, **(self.array_member.variables if self.array_member else {})}

@@ -203,3 +203,15 @@ async def test_an_operator_cordons_a_node_and_tunes_the_policy(client: AsyncClie
             if message.json()["changes"].get("preset") == "cost":
                 break
     assert await client.policy({"preset": None}) == before
+
+
+async def test_an_array_runs_as_tasks_that_know_their_index(client: AsyncClient) -> None:
+    script = "import os\nimport numpy as np\nprint('index', os.environ['OARLOCK_ARRAY_INDEX'], np.ones(3).sum())\n"
+    array_id = await client.submit({"source": {"inline": script}, "array": "3-5%2", "name": "sweep"})
+    async with asyncio.timeout(60):
+        record = await client.wait(array_id)
+    assert (record.state, record.message) == ("succeeded", "3 succeeded")
+    tasks = await client.tasks_of(record)
+    assert [task.task_id for task in tasks] == [f"{array_id}-{index}" for index in (3, 4, 5)]
+    lines = [line.line async for line in client.logs(f"{array_id}-4") if line.stream == "stdout"]
+    assert lines == ["index 4 3.0"]

@@ -51,6 +51,10 @@ def submit(
     run_timeout: Annotated[float | None, typer.Option(help="longest run, in seconds")] = None,
     image: Annotated[str | None, typer.Option(help="container image")] = None,
     after: Annotated[list[str] | None, typer.Option(help="tasks that must succeed first")] = None,
+    array: Annotated[
+        str | None,
+        typer.Option(help="many tasks: 0-9, 1,3,5-7, 0-15:4, then %2 for two at a time; OARLOCK_ARRAY_INDEX"),
+    ] = None,
     env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the script")] = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="follow it to its end")] = False,
     data: DataOption = None,
@@ -91,6 +95,7 @@ def submit(
             "retries": retries,
             "image": image,
             "after": after or None,
+            "array": array,
         },
     )
 
@@ -116,12 +121,16 @@ def ps(
     data: DataOption = None,
     format: FormatOption = Format.table,
 ) -> None:
-    """List tasks that have not ended (all with --all)."""
+    """List tasks that have not ended (all with --all). Waiting tasks of an array are counted in its own line."""
+    from oarlock.arrays import waits_in_array, with_counts
     from oarlock.render import console, tasks
 
     records = with_client(lambda client: client.tasks(), data)
-    shown = [record for record in records if all or not record.final]
-    print_json(shown) if format is Format.json else console().print(tasks(shown))
+    shown = [record for record in records if all or not (record.final or waits_in_array(record))]
+    if format is Format.json:
+        print_json(shown)
+        return
+    console().print(tasks([with_counts(record, records) for record in shown]))
 
 
 def show(task: TaskArgument, data: DataOption = None, format: FormatOption = Format.table) -> None:
@@ -175,7 +184,7 @@ def cancel(
     data: DataOption = None,
     format: FormatOption = Format.table,
 ) -> None:
-    """Stop a task, wherever it is."""
+    """Stop a task, wherever it is; the id of an array stops all of its tasks."""
     with_client(lambda client: client.cancel(task, reason=reason), data)
     if format is Format.json:
         print_json({"task_id": task, "cancel": "asked"})
@@ -190,7 +199,8 @@ def why(task: TaskArgument, data: DataOption = None, format: FormatOption = Form
         by_state = {"queued": subjects.queued, "rejected": subjects.rejected}
         subject = by_state[record.state](task) if record.state in by_state else None
         message = await client.bus.last(subject) if subject else None
-        return {"task": record, "why": message.json() if message else None}
+        members = await client.tasks_of(record)
+        return {"task": record, "why": message.json() if message else None, "tasks": members}
 
     found = with_client(work, data)
     if format is Format.json:
@@ -203,6 +213,8 @@ def why(task: TaskArgument, data: DataOption = None, format: FormatOption = Form
     screen.print(tasks([found["task"]]))
     for step in found["task"].history:
         screen.print(f"  {step.at}  {step.state:<10} {step.by}: {step.note or ''}")
+    if found["tasks"]:
+        screen.print(tasks(found["tasks"]))
     if found["why"]:
         Screen(screen).event(found["task"].state, found["why"])
 

@@ -209,3 +209,41 @@ async def test_a_simulated_run_teaches_no_real_prediction(bus: Bus, profiler: Pa
     )  # fmt: skip
     await bus.publish(bus.subjects.completed("t"), record, msg_id="x")
     assert all(cell.startswith("simulated-") for cell in (await calibration(bus, 1))["cells"])
+
+
+async def test_an_array_is_spread_into_tasks_that_read_their_own_index(bus: Bus, profiler: Path) -> None:
+    script = "import os\n" + MLP.format(width="int(os.environ['OARLOCK_ARRAY_INDEX'])")
+    await submit(bus, "sweep", source={"inline": script}, array="16,64%1", owner="alice")
+    for index in (16, 64):
+        event = await answer(bus, f"sweep-{index}")
+        assert isinstance(event, TaskProfiled)
+        assert event.portrait.parameters.total == 10 * index + 10
+        member = event.task.array_member
+        assert member is not None and (member.of, member.index, member.size, member.at_once) == ("sweep", index, 2, 1)
+        assert event.task.array is None and event.task.owner == "alice"
+    record = await bus.bucket("tasks", TaskRecord).get("sweep")
+    assert record is not None and (record.value.state, record.value.array) == ("submitted", "16,64%1")
+
+
+async def test_a_long_script_of_an_array_is_stored_once(bus: Bus, profiler: Path) -> None:
+    script = MLP.format(width=32) + "# " + "x" * 20_000
+    await submit(bus, "long", source={"inline": script, "entry": "train.py"}, array="0-1")
+    sources = []
+    for index in (0, 1):
+        event = await answer(bus, f"long-{index}")
+        assert isinstance(event, TaskProfiled) and event.portrait.parameters.total == 330
+        sources.append(event.task.source)
+    assert sources[0] == sources[1] and sources[0].inline is None and sources[0].bundle is not None
+
+
+async def test_a_cancelled_array_adds_no_more_tasks(bus: Bus, profiler: Path) -> None:
+    await submit(bus, "over", source={"inline": MLP.format(width=32)}, array="0-0")
+    await answer(bus, "over-0")
+    records = bus.bucket("tasks", TaskRecord)
+    await records.change("over", lambda old: old.move("cancelled", at=AT, by="test") if old else None)
+    member = {"of": "over", "index": 1, "size": 2}
+    await submit(bus, "over-1", source={"inline": MLP.format(width=32)}, array_member=member)
+    async with asyncio.timeout(60):
+        async for change in records.watch("over-1"):
+            if change.value is not None and change.value.state == "cancelled":
+                break

@@ -55,6 +55,11 @@ def framework_of(placed: TaskPlaced) -> str | None:
     return placed.portrait.framework or placed.task.task.framework
 
 
+def array_variables(placed: TaskPlaced) -> dict[str, str]:
+    """Which task of its array a run is; empty where it is of none."""
+    return placed.task.array_member.variables if placed.task.array_member else {}
+
+
 def program(placed: TaskPlaced, entry: str | None, visibility: Mapping[str, str], workspace: str | None) -> Program:
     """What is to be run, with ``entry`` (relative) below ``workspace``."""
     count = len(placed.devices)
@@ -93,7 +98,7 @@ def plan_container(
         command = command_line(program(placed, entry, visibility, WORKSPACE), "python", torchrun=("torchrun",))
     except (NoImage, NothingToRun) as error:
         raise CannotStart(str(error)) from error
-    environment, _ = run_environment(_BASE_ENVIRONMENT, placed.task.environment, visibility)
+    environment, _ = run_environment(_BASE_ENVIRONMENT | array_variables(placed), placed.task.environment, visibility)
     return box.Container(
         name=container_name(run, policy.site),
         image=image,

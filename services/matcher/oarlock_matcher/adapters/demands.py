@@ -84,6 +84,8 @@ def demand_of(event: TaskProfiled, record: TaskRecord | None, fleet: Mapping[str
         after=tuple(task.after),
         arrived_at=_epoch(arrived),
         algorithm=task.scheduler.algorithm,
+        array=task.array_member.of if task.array_member else None,
+        array_at_once=task.array_member.at_once if task.array_member else None,
     )
 
 

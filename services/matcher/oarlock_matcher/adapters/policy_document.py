@@ -18,8 +18,8 @@ log = get_logger("matcher")
 
 
 def policy_of(document: Mapping[str, Any]) -> PolicySettings:
-    """The settings that ``document`` describes: a ``preset``, with ``weights``, ``quotas``, ``windows`` and plain fields
-    over it.
+    """The settings that ``document`` describes: a ``preset``, with ``weights``, ``quotas``, ``windows`` and plain
+    fields over it.
 
     A field that is unknown or has a wrong value is left as it was and logged: one typo must not stop placement.
     """

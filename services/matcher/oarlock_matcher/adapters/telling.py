@@ -34,6 +34,7 @@ _CHINESE = {
     "gang_size": "空闲设备数量不够",
     "no_devices": "集群中没有设备",
     "quota": "超出用户配额",
+    "array_limit": "任务组同时运行数已达上限",
     "after": "等待前置任务",
     "turn": "排队中",
     "timeout": "等待超时",

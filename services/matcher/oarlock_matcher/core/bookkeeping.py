@@ -30,7 +30,9 @@ def new_record(state: MatcherState, demand: Demand, now: float) -> TaskRecord:
     state.sequence += 1
     shapes = tuple(state.shapes.of(demand, count) for count in counts_to_try(demand))
     # Only short tasks may pass what is held, so tasks of different expected durations do not stand for each other.
-    group = (demand.owner, demand.algorithm, _duration_class(demand), tuple(shape.number for shape in shapes))
+    limited = None if demand.array_at_once is None else demand.array
+    shape_numbers = tuple(shape.number for shape in shapes)
+    group = (demand.owner, demand.algorithm, _duration_class(demand), limited, shape_numbers)
     turn = Turn(due, state.sequence, demand.task_id)
     spans = any(shape.span_nodes for shape in shapes)
     return TaskRecord(demand, Phase.WAITING, arrived, shapes, turn, group, spans=spans)
@@ -64,6 +66,8 @@ def book(
     usage.devices += len(shares)
     usage.device_bytes += sum(share.bytes for share in shares)
     usage.tasks += 1
+    if (array := record.demand.array) is not None:
+        state.arrays[array] = state.arrays.get(array, 0) + 1
 
 
 def unbook(state: MatcherState, record: TaskRecord) -> None:
@@ -73,6 +77,10 @@ def unbook(state: MatcherState, record: TaskRecord) -> None:
     usage.devices -= len(record.shares)
     usage.device_bytes -= sum(share.bytes for share in record.shares)
     usage.tasks -= 1
+    if (array := record.demand.array) is not None:
+        state.arrays[array] -= 1
+        if not state.arrays[array]:
+            del state.arrays[array]
     usage.waiting_devices += record.shapes[0].count
     record.shares, record.node_shares = (), ()
     record.placed_at = record.kind = None

@@ -31,6 +31,7 @@ class Demand:
     `memory_threshold`: the predicted peak may take this share of a device's free memory.
     `timeout_seconds`: longest wait in the queue; 0 means now or never, `None` means no limit.
     `arrived_at`: when the task first arrived, if this is a later attempt or a restart; `None` means now.
+    `array`: the array that the task is of; of those with the same one `array_at_once` may hold devices at a time.
     `span_nodes`: a gang may use several nodes of one site when no single node holds it.
     """
 
@@ -68,6 +69,8 @@ class Demand:
     after: tuple[str, ...] = ()
     arrived_at: float | None = None
     algorithm: str | None = None
+    array: str | None = None
+    array_at_once: int | None = None
 
     def seconds_on(self, kind: str) -> float | None:
         """How long the run may go on on this kind of device; `None` when nothing bounds it."""

@@ -28,7 +28,18 @@ class TaskAdopted:
 @dataclass(frozen=True, slots=True)
 class TaskFinished:
     """A run ended. `outcome`: `succeeded`, `failed`, `oom`, `cancelled`, `lost`, `preempted`. An older attempt than
-    the one that holds the leases is ignored."""
+    the one that holds the leases is ignored. `final`: no other attempt follows, so what comes `after:` it goes on."""
+
+    task_id: str
+    attempt: int
+    outcome: str
+    final: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnded:
+    """How a task ended that this core has not seen end (before its reign, or before it was profiled; or a whole array):
+    what comes `after:` it can go on. `outcome` as for `TaskFinished`, or `rejected`."""
 
     task_id: str
     attempt: int
@@ -119,6 +130,7 @@ Event = (
     TaskArrived
     | TaskAdopted
     | TaskFinished
+    | TaskEnded
     | TaskCancelled
     | NodeSeen
     | DeviceSeen

@@ -181,6 +181,8 @@ def would_free(
         ending = sorted((w.ends, w.name) for w in state.settings.windows if w.ends > now and w.name in kept)
         told += [f"the end of {name} at {time_of(end)}" for end, name in ending[:2]]
         told.append("a run timeout (--run-timeout) that ends before the window begins")
+    if "array_limit" in codes:
+        told.append("the end of one of the array's other tasks")
     if "after" in codes:
         told.append("the end of the tasks that it comes after")
     if "unavailable" in codes:

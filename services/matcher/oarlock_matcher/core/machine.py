@@ -165,9 +165,10 @@ def _finished(state: MatcherState, event: ev.TaskFinished, now: float) -> list[E
     for policy in state.policies.values():
         policy.ended(run)
     forget(state, record)
-    state.outcomes.note(event.task_id, (event.outcome, event.attempt))
     effects: list[Effect] = [Release(event.task_id, event.attempt, shares, node_shares)]
-    effects += _dependency_ended(state, event.task_id, event.outcome, now)
+    if event.final:
+        state.outcomes.note(event.task_id, (event.outcome, event.attempt))
+        effects += _dependency_ended(state, event.task_id, event.outcome, now)
     return effects + _serve_queue(state, now)
 
 
@@ -183,6 +184,13 @@ def _cancelled(state: MatcherState, event: ev.TaskCancelled, now: float) -> list
     effects: list[Effect] = [Cancelled(event.task_id, record.demand.attempt)]
     effects += _dependency_ended(state, event.task_id, "cancelled", now)
     return effects + _serve_queue(state, now)
+
+
+def _ended(state: MatcherState, event: ev.TaskEnded, now: float) -> list[Effect]:
+    if event.task_id in state.tasks or state.outcomes.of(event.task_id) is not None:
+        return []
+    state.outcomes.note(event.task_id, (event.outcome, event.attempt))
+    return _dependency_ended(state, event.task_id, event.outcome, now) + _serve_queue(state, now)
 
 
 def _dependency_ended(state: MatcherState, task_id: str, outcome: str, now: float) -> list[Effect]:
@@ -489,6 +497,7 @@ _HANDLERS: dict[type, Callable[[MatcherState, Any, float], list[Effect]]] = {
     ev.TaskArrived: _arrived,
     ev.TaskAdopted: _adopted,
     ev.TaskFinished: _finished,
+    ev.TaskEnded: _ended,
     ev.TaskCancelled: _cancelled,
     ev.LeaseConflict: _conflict,
     ev.LeasesSeen: _leases_seen,

@@ -36,6 +36,12 @@ class Chosen:
 def find_place(state: MatcherState, record: TaskRecord, now: float) -> Chosen | Reason | None:
     """Where the task can go now; a `Reason` when a rule of the queue (its quota) forbids it; `None` when no device
     is free."""
+    demand = record.demand
+    if demand.array is not None and demand.array_at_once is not None:
+        running = state.arrays.get(demand.array, 0)
+        if running >= demand.array_at_once:
+            text = f"{running} of array {demand.array} hold devices, and {demand.array_at_once} may at a time"
+            return Reason("array_limit", text)
     closed = closed_rows(state, record, now)
     quota = state.settings.quota_of(record.demand.owner)
     usage = state.usage_of(record.demand.owner)

@@ -37,6 +37,7 @@ class MatcherState:
     queue: WaitingQueue = field(default_factory=WaitingQueue)
     outcomes: Outcomes = field(default_factory=Outcomes)
     usage: dict[str, Usage] = field(default_factory=dict)
+    arrays: dict[str, int] = field(default_factory=dict)
     dependents: dict[str, set[str]] = field(default_factory=dict)
     timeouts: list[tuple[float, str, int]] = field(default_factory=list)
     calendar: Calendar = field(default_factory=Calendar)
@@ -90,6 +91,12 @@ class MatcherState:
                         found.append(f"{task_id}: its lease on {share.device_uid} is lost")
             elif record.shares or record.node_shares:
                 found.append(f"{task_id} waits but holds leases")
+        running: dict[str, int] = {}
+        for record in self.tasks.values():
+            if record.phase is Phase.PLACED and record.demand.array is not None:
+                running[record.demand.array] = running.get(record.demand.array, 0) + 1
+        if running != self.arrays:
+            found.append(f"arrays run {running}, but {self.arrays} is noted")
         for uid, held in self.fleet.holders.items():
             for task_id, attempt in held:
                 known = self.tasks.get(task_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from oarlock_matcher.adapters.decision_log import DecisionLog
@@ -22,6 +23,9 @@ STOP_SECONDS = 2.0
 ENDED_KEPT = 20_000
 """Ended tasks whose records are kept; about 3 KiB each, so a quarter of the bucket."""
 PRUNE_SECONDS = 600.0
+
+LOOK_AFTER_SECONDS = 2.0
+ROUNDS_PER_FULL_LOOK = 30
 
 
 class Leading:
@@ -64,6 +68,7 @@ class Leading:
                 group.create_task(self._follow_policy(reign))
                 group.create_task(self._tick(reign))
                 group.create_task(self._prune())
+                group.create_task(self._look_after(reign))
                 for consumer in consumers:
                     consumer.start()
         finally:
@@ -98,6 +103,15 @@ class Leading:
         while True:
             await records.prune(ENDED_KEPT)
             await asyncio.sleep(PRUNE_SECONDS)
+
+    async def _look_after(self, reign: Reign) -> None:
+        """Arrays, and tasks that wait for what ended elsewhere."""
+        rounds = 0
+        while True:
+            with suppress(TemporaryError):
+                await reign.look_after(everything=rounds % ROUNDS_PER_FULL_LOOK == 0)
+            rounds += 1
+            await asyncio.sleep(LOOK_AFTER_SECONDS)
 
     async def _tick(self, reign: Reign) -> None:
         while True:

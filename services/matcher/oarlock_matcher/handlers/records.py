@@ -44,6 +44,16 @@ class Records:
 
         await self._bucket.change(task_id, step)
 
+    async def end_array(self, array_id: str, state: State, at: str, message: str | None) -> None:
+        """An array's own record ends, as its tasks did or because it was cancelled."""
+
+        def step(record: TaskRecord | None) -> TaskRecord | None:
+            if record is None or record.array is None or record.final:
+                return None
+            return record.move(state, at=at, by=BY, note=message, message=message)
+
+        await self._bucket.change(array_id, step)
+
     async def prune(self, keep: int) -> int:
         """Forget the ended tasks beyond the ``keep`` that ended last; returns how many were forgotten."""
         ended = [e for e in (await self._bucket.items()).values() if e.value.state in FINAL and e.value.history]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
@@ -27,6 +27,7 @@ from oarlock_matcher.core.lease_book import holders
 from oarlock_matcher.core.machine import InvalidTransition, decide
 from oarlock_matcher.core.policy_settings import PolicySettings
 from oarlock_matcher.core.state import MatcherState
+from oarlock_matcher.handlers.arrays import Arrays
 from oarlock_matcher.handlers.records import Records
 from oarlock_matcher.ports import Taken
 from oarlock_runtime import Bus, BusMessage, Context, TemporaryError, get_logger
@@ -40,12 +41,16 @@ from oarlock_schemas import (
     TaskProfiled,
     TaskRecord,
     after_run,
+    array_spec,
     read,
 )
 
 log = get_logger("matcher")
 
 M = TypeVar("M", bound=BaseModel)
+
+LOOKED_UP_AT_ONCE = 256
+"""Dependencies whose records are read in one pass."""
 
 _AGAIN_SECONDS = 0.5
 _OUTCOMES = {"ok": "succeeded", "oom": "oom", "cancelled": "cancelled", "lost": "lost", "preempted": "preempted"}
@@ -76,6 +81,7 @@ class Reign:
         self._books = BusBooks(bus, self._capacities, now)
         self._records = Records(bus)
         self._profiled: dict[str, TaskProfiled] = {}
+        self._arrays = Arrays(self._records)
         self._told: dict[str, tuple[object, ...]] = {}
         self._one_at_a_time = asyncio.Lock()
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -200,8 +206,42 @@ class Reign:
         self._forget(effect.task_id)
 
     def _forget(self, task_id: str) -> None:
-        self._profiled.pop(task_id, None)
+        """The task has ended."""
+        profiled = self._profiled.pop(task_id, None)
         self._told.pop(task_id, None)
+        if profiled is not None:
+            self._arrays.ended(profiled.task.array_member, task_id)
+
+    # -- tasks that this core has not seen end
+
+    async def look_after(self, *, everything: bool = False) -> None:
+        """Bring arrays whose tasks have ended to their end, and let go on what waits for tasks that ended unseen.
+
+        ``everything``: look through arrays again of which nothing was heard.
+        """
+        async with self._one_at_a_time:
+            if everything:
+                self._arrays.all_due()
+            for array_id, state in await self._arrays.settle(self._now()):
+                await self._feed(ev.TaskEnded(array_id, 1, state))
+            await self._look_up(sorted(self._state.dependents)[:LOOKED_UP_AT_ONCE])
+
+    async def _look_up(self, task_ids: Iterable[str]) -> None:
+        """Tell the core of those of the tasks that have ended without its knowing."""
+        for task_id in task_ids:
+            if task_id in self._state.tasks or self._state.outcomes.of(task_id) is not None:
+                continue
+            record = await self._records.get(task_id)
+            if record is not None and record.final:
+                await self._feed(ev.TaskEnded(task_id, record.attempt, record.state))
+
+    async def _arrive(self, profiled: TaskProfiled, record: TaskRecord | None, attempt: int | None = None) -> None:
+        """A task (or its next attempt) enters the queue."""
+        self._profiled[profiled.task_id] = profiled
+        self._arrays.noticed(profiled.task.array_member)
+        await self._look_up(profiled.task.after)
+        demand = demands.demand_of(profiled, record, self._kinds())
+        await self._feed(ev.TaskArrived(demand if attempt is None else replace(demand, attempt=attempt)))
 
     # -- what comes from the streams
 
@@ -214,8 +254,7 @@ class Reign:
                 return
             if record is not None:
                 await self._records.move(event.task_id, "profiled", event.at)
-            self._profiled.setdefault(event.task_id, event)
-            await self._feed(ev.TaskArrived(demands.demand_of(event, record, self._kinds())))
+            await self._arrive(self._profiled.get(event.task_id, event), record)
 
     async def finished(self, event: TaskFinished, context: Context) -> None:
         """A run ended: its leases end, and perhaps another attempt begins."""
@@ -230,11 +269,13 @@ class Reign:
         # Whatever this core knows of the task, the books must not keep what the run held.
         for uid in event.device_uids:
             await self._books.release_device(uid, event.task_id, event.attempt)
-        await self._feed(ev.TaskFinished(event.task_id, event.attempt, _OUTCOMES.get(event.outcome, "failed")))
-        if profiled is None or record is None or record.final or record.attempt > event.attempt:
+        open_ = profiled is not None and record is not None and not record.final and record.attempt <= event.attempt
+        following = after_run(profiled.task, event.outcome, event.attempt) if open_ and profiled is not None else None
+        outcome = _OUTCOMES.get(event.outcome, "failed")
+        await self._feed(ev.TaskFinished(event.task_id, event.attempt, outcome, final=following != "queued"))
+        if following is None or profiled is None or record is None:
             self._forget(event.task_id) if record is not None and record.final else None
             return
-        following = after_run(profiled.task, event.outcome, event.attempt)
         if following != "queued":
             await self._records.move(
                 event.task_id, following, event.finished_at, event.outcome, outcome=event.outcome, message=event.message
@@ -245,9 +286,7 @@ class Reign:
         note = f"attempt {event.attempt} ended: {event.outcome}"
         learned = {} if had is None else {"ran_out_of_bytes": max(had, record.ran_out_of_bytes or 0)}
         moved = await self._records.move(event.task_id, "queued", event.finished_at, note, attempt=attempt, **learned)
-        self._profiled[event.task_id] = profiled
-        demand = replace(demands.demand_of(profiled, moved or record, self._kinds()), attempt=attempt)
-        await self._feed(ev.TaskArrived(demand))
+        await self._arrive(profiled, moved or record, attempt)
 
     def _had_bytes(self, event: TaskFinished) -> int | None:
         """What the run could take at most on the tightest of its devices: all that others did not hold."""
@@ -265,11 +304,28 @@ class Reign:
         if event.preempt_attempt is not None:
             return
         async with self._one_at_a_time:
+            if await self._cancel_array(event):
+                return
             known = event.task_id in self._state.tasks
             await self._feed(ev.TaskCancelled(event.task_id))
             record = await self._records.get(event.task_id)
             if not known and record is not None and record.state in {"submitted", "profiled", "queued"}:
                 await self._records.move(event.task_id, "cancelled", self._now(), event.reason)
+
+    async def _cancel_array(self, event: TaskCancel) -> bool:
+        """Cancel each task of an array; False when it is none."""
+        record = await self._records.get(event.task_id)
+        if record is None or record.array is None:
+            return False
+        for task_id in array_spec(record.array).ids(event.task_id):
+            member = await self._records.get(task_id)
+            if member is None or not member.final:
+                body = event.model_copy(update={"task_id": task_id})
+                await self._bus.publish(self._bus.subjects.cancel(task_id), body, msg_id=f"{task_id}:cancel")
+        # From now on the profiler adds no more tasks to it.
+        await self._records.end_array(event.task_id, "cancelled", self._now(), event.reason)
+        await self._feed(ev.TaskEnded(event.task_id, 1, "cancelled"))
+        return True
 
     # -- what comes from the buckets
 
@@ -310,6 +366,7 @@ class Reign:
                 await self._feed(ev.NodeSeen(node))
             books = {k: e.value for k, e in (await self._bus.bucket("leases", LeaseBook).items()).items()}
             open_records = {record.task_id: record for record in await self._records.open()}
+            self._arrays.note(open_records.values())
             waiting = [record for record in open_records.values() if not await self._adopt(record, books)]
             await self._give_back_strays(books)
             for record in sorted(waiting, key=lambda r: r.history[0].at if r.history else ""):
@@ -365,8 +422,7 @@ class Reign:
         if profiled is None:
             log.warning("a waiting task's portrait is gone from the stream", task_id=record.task_id)
             return
-        self._profiled[record.task_id] = profiled
-        await self._feed(ev.TaskArrived(demands.demand_of(profiled, record, self._kinds())))
+        await self._arrive(profiled, record)
 
     async def _last_profiled(self, task_id: str) -> TaskProfiled | None:
         body = await self._bus.last(self._bus.subjects.profiled(task_id))

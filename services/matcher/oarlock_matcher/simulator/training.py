@@ -24,15 +24,15 @@ from oarlock_matcher.simulator.files import Job
 
 Vector = NDArray[np.float64]
 
-ON_DEVICES = ("stranding", "scarcity", "device_left")
+ANYWHERE = ("fragmentation", "stranding", "cpu_left", "evenness")
+ON_DEVICES = (*ANYWHERE, "scarcity", "device_left")
 TRAINED: Mapping[str, tuple[str, ...]] = {
-    "processors": ("fragmentation", "stranding", "evenness"),
-    "share": (*ON_DEVICES, "evenness"),
-    "one": (*ON_DEVICES, "evenness"),
-    "gang": (*ON_DEVICES, "opens_row"),
+    "processors": ANYWHERE,
+    "share": (*ON_DEVICES, "breaks_device", "fits_exactly"),
+    "one": (*ON_DEVICES, "opens_row", "closes_row"),
+    "gang": (*ON_DEVICES, "opens_row", "closes_row"),
 }
-"""Features whose weights are trained, by class of shape. Few, because each further one makes the others harder to tell
-from luck; the weight of `fragmentation` on devices sets the scale of the others."""
+"""Features whose weights are trained, by class of shape."""
 COORDINATES = tuple((name, feature) for name, features in TRAINED.items() for feature in features)
 
 FLEET_SHARE = 0.1
@@ -51,8 +51,8 @@ class Plan:
     """How long to train: `rounds`, pairs of mirrored candidates in each, and fresh scenarios that all of them play.
     `spread`: standard deviation of the candidates around the present weights."""
 
-    rounds: int = 16
-    pairs: int = 8
+    rounds: int = 20
+    pairs: int = 10
     scenarios: int = 6
     spread: float = 0.25
     seed: int = 1

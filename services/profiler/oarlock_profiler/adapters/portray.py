@@ -62,7 +62,7 @@ def job_of(task: TaskSubmitted, **more: Any) -> Job:
     return Job(
         entry=task.source.entry,
         arguments=tuple(task.arguments),
-        environment=task.environment,
+        environment=task.run_variables,
         declared={name: value for name, value in declared.items() if value is not None},
         world_size=devices if isinstance(devices, int) else 1,
         **more,

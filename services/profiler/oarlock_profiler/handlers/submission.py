@@ -37,6 +37,8 @@ async def ensure_record(bus: Bus, task: TaskSubmitted, *, at: str, by: str, trac
         owner=task.owner,
         priority=task.priority,
         trace_id=trace_id,
+        array=task.array,
+        array_member=task.array_member,
         history=[StateChange(state="submitted", at=at, by=by)],
     )
     entry = await bus.bucket("tasks", TaskRecord).change(task.task_id, lambda old: None if old else fresh)
@@ -58,7 +60,11 @@ class Submission:
         except InvalidMessage as error:
             return SubmitReply(faults=[{"path": f.path, "message": f.message} for f in error.faults])
         task = task.model_copy(
-            update={"task_id": task.task_id or uuid.uuid4().hex[:12], "submitted_at": task.submitted_at or self._now()}
+            update={
+                "task_id": task.task_id or uuid.uuid4().hex[:12],
+                "submitted_at": task.submitted_at or self._now(),
+                "array_member": None,
+            }
         )
         await ensure_record(self._bus, task, at=self._now(), by="submit", trace_id=context.trace_id)
         subject = self._bus.subjects.submitted(task.task_id)

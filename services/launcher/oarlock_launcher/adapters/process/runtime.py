@@ -173,7 +173,10 @@ class ProcessRuntime:
         except NothingToRun as error:
             raise CannotStart(str(error)) from error
         environment, _ = run_environment(
-            self._base_environment(folder), placed.task.environment, visibility, access.unset
+            self._base_environment(folder) | plan.array_variables(placed),
+            placed.task.environment,
+            visibility,
+            access.unset,
         )
         folder.write_plan(
             {
