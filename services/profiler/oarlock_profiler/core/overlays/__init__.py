@@ -28,7 +28,7 @@ _OPAQUE = frozenset(
     "tqdm rich matplotlib seaborn plotly bokeh wandb mlflow visualdl tensorboard tensorboardX pygments colorama termcolor loguru "
     "prettytable tabulate IPython ipywidgets "
     # the language itself
-    "typing_extensions packaging setuptools pkg_resources pip regex sympy networkx jinja2 yaml attr pydantic pydantic_core".split()
+    "typeguard beartype typing_extensions packaging setuptools pkg_resources pip regex sympy networkx jinja2 yaml attr pydantic pydantic_core".split()
 )
 """Libraries whose source says nothing of a model, or is compiled: only the table knows them, but for ``_READABLE``."""
 _OPAQUE_PARTS = (

@@ -68,6 +68,7 @@ def operator(
 
         call.__name__ = fn.__name__
         call.__doc__ = fn.__doc__
+        call.__wrapped__ = fn  # type: ignore[attr-defined] # what ``inspect.signature`` follows
         for name in public:
             register(name, Native(name, call, fn.__doc__ or ""))
         return fn
@@ -91,8 +92,11 @@ def guarded(context: Context, fn: Callable[..., Value], args: Sequence[Value], k
 
 def count_internal_error(context: Context, what: str, error: Exception) -> None:
     """Note an exception that an entry did not expect (tests assert that there are none)."""
+    frames = getattr(context, "frames", None)
     if isinstance(error, TypeError) and any(
-        guard.catches(EXCEPTIONS["TypeError"]) for guard in getattr(context, "guards", ())
+        guard.frame is frames[-1] and guard.catches(EXCEPTIONS["TypeError"])
+        for guard in getattr(context, "guards", ())
+        if frames
     ):
         # the script itself tries whether the call fits
         raise Raised(exception("TypeError", str(error)), implicit=True)

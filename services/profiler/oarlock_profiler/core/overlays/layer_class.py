@@ -65,8 +65,15 @@ def publish(framework: str, cls: Class, *short: str) -> None:
             register(f"paddle.nn.loss.{name}", cls)
 
 
-def layer(framework: str, name: str, init: Callable[..., Any], forward: Callable[..., Value], *aliases: str) -> Class:
-    """A layer class of one framework."""
+def layer(
+    framework: str,
+    name: str,
+    init: Callable[..., Any],
+    forward: Callable[..., Value],
+    *aliases: str,
+    base: Class | None = None,
+) -> Class:
+    """A layer class of one framework; ``base`` is the class that the framework derives it from."""
 
     def initialise(context: Context, self: LayerInstance, *args: Value, **kwargs: Value) -> None:
         self.where = self.where or context.where
@@ -86,7 +93,8 @@ def layer(framework: str, name: str, init: Callable[..., Any], forward: Callable
         return guarded(context, lambda c: forward(c, self, *args, **kwargs), (), {})
 
     run.__name__ = initialise.__name__ = name
-    cls = native_class(f"{framework}.nn.{name}", bases=(MODULE[framework],), __init__=initialise, forward=run)
+    run.__wrapped__ = forward  # type: ignore[attr-defined] # what ``inspect.signature`` follows
+    cls = native_class(f"{framework}.nn.{name}", bases=(base or MODULE[framework],), __init__=initialise, forward=run)
     cls.namespace["reset_parameters"] = Native("reset_parameters", lambda context, self: None)
     publish(framework, cls, name, *aliases)
     return cls

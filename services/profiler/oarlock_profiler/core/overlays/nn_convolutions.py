@@ -7,13 +7,11 @@ from typing import Any
 from oarlock_profiler.core.engine.modules import LayerInstance
 from oarlock_profiler.core.interpreter.values import Context, Value
 from oarlock_profiler.core.overlays import attention, creation, elementwise, embedding, losses, resampling, shaping  # noqa: F401 - registered by import
-from oarlock_profiler.core.overlays.calling import (
-    integer,
-    repeat,
-)
+from oarlock_profiler.core.overlays.calling import engine_of, integer, integers, repeat
 from oarlock_profiler.core.overlays.convolution import channels_last, convolve, convolve_transposed
 from oarlock_profiler.core.overlays.layer_class import demanded, layer, placement
 from oarlock_profiler.core.overlays.nn_module import parameter
+from oarlock_profiler.core.overlays.registry import register
 
 LIBRARIES = ("torch", "paddle")
 
@@ -165,15 +163,78 @@ def _conv(rank: int, transposed: bool) -> None:
             attrs.get("data_format"),
         )
 
-    layer("torch", name, torch_init, forward)
-    layer(
+    layer("torch", name, torch_init, forward, base=_BASES["torch"])
+    made = layer(
         "paddle",
         f"Conv{rank}DTranspose" if transposed else f"Conv{rank}D",
         paddle_init,
         forward,
         *([f"Conv{rank}d"] if not transposed else []),
+        base=_BASES["paddle"],
     )
+    _RANKS[rank, transposed] = made.namespace["__init__"]
 
+
+_RANKS: dict[tuple[int, bool], Value] = {}
+"""PaddlePaddle's constructors by number of dimensions and direction."""
+
+
+def _nd_init(
+    context: Context,
+    self: LayerInstance,
+    in_channels: Value,
+    out_channels: Value,
+    kernel_size: Value,
+    transposed: Value,
+    dims: Value,
+    **options: Value,
+) -> None:
+    """A script's own layer over PaddlePaddle's base class of all convolutions."""
+    options.pop("padding_mode" if transposed is True else "output_padding", None)
+    init = _RANKS[integer(dims), transposed is True]
+    context.call(init, (self, in_channels, out_channels, kernel_size), options)
+
+
+def _torch_nd_init(
+    context: Context,
+    self: LayerInstance,
+    in_channels: Value,
+    out_channels: Value,
+    kernel_size: Value,
+    stride: Value,
+    padding: Value,
+    dilation: Value,
+    transposed: Value,
+    output_padding: Value,
+    groups: Value,
+    bias: Value,
+    padding_mode: Value = "zeros",
+    device: Value = None,
+    dtype: Value = None,
+) -> None:
+    """The same over PyTorch's."""
+    inward, outward, count = integer(in_channels), integer(out_channels), integer(groups, 1)
+    kernel = integers(kernel_size)
+    factory = placement(context, device, dtype)
+    shape = (inward, outward // count, *kernel) if transposed is True else (outward, inward // count, *kernel)
+    self.attrs.update(
+        in_channels=in_channels, out_channels=out_channels, kernel_size=kernel, stride=stride, padding=padding,
+        dilation=dilation, transposed=transposed, output_padding=output_padding, groups=count,
+        padding_mode=padding_mode,
+    )  # fmt: skip
+    self.attrs["weight"] = parameter(context, shape, None, **factory)
+    self.attrs["bias"] = parameter(context, (outward,), None, **factory) if bias is not False else None
+
+
+def _nd_forward(context: Context, self: LayerInstance, *args: Value, **kwargs: Value) -> Value:
+    return engine_of(context).unknown_tensor("the base class of all convolutions computes nothing")
+
+
+_BASES = {
+    "torch": layer("torch", "_ConvNd", _torch_nd_init, _nd_forward),
+    "paddle": layer("paddle", "_ConvNd", _nd_init, _nd_forward),
+}
+register("torch.nn.modules.conv._ConvTransposeNd", _BASES["torch"])
 
 for _rank in (1, 2, 3):
     _conv(_rank, False)

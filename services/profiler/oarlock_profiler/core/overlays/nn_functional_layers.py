@@ -40,6 +40,7 @@ def _calls(
         target = get(f"{framework}.nn.functional.{function}")
         return target.call(context, *args, **{**self.config["given"], **kwargs})
 
+    forward.computed_by = f"{framework}.nn.functional.{function}"  # type: ignore[attr-defined]
     layer(framework, name, init, forward, *aliases)
 
 

@@ -51,7 +51,9 @@ def _paddle_linear_init(
     out_features: Value,
     weight_attr: Value = None,
     bias_attr: Value = None,
+    name: Value = None,
 ) -> None:
+    del name
     self.attrs["in_features"], self.attrs["out_features"] = in_features, out_features
     rows, columns = integer(in_features), integer(out_features)
     self.attrs["weight"] = parameter(context, (rows, columns), weight_attr)

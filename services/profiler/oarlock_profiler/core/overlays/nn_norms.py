@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oarlock_profiler.core.engine.modules import LayerInstance
 from oarlock_profiler.core.engine.shapes import numel
-from oarlock_profiler.core.interpreter.values import Context, Native, Value
+from oarlock_profiler.core.interpreter.values import Class, Context, Native, Value
 from oarlock_profiler.core.overlays import attention, creation, elementwise, embedding, losses, resampling, shaping  # noqa: F401 - registered by import
 from oarlock_profiler.core.overlays.calling import (
     engine_of,
@@ -14,12 +14,12 @@ from oarlock_profiler.core.overlays.calling import (
 from oarlock_profiler.core.overlays.layer_class import demanded, layer, placement
 from oarlock_profiler.core.overlays.nn_module import parameter
 from oarlock_profiler.core.overlays.normalization import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
-from oarlock_profiler.core.overlays.registry import get
+from oarlock_profiler.core.overlays.registry import get, register
 
 LIBRARIES = ("torch", "paddle")
 
 
-def _torch_batch_norm(name: str, sync: bool = False) -> None:
+def _torch_batch_norm(name: str, base: Class | None = None, *, sync: bool = False) -> Class:
     def init(
         context: Context,
         self: LayerInstance,
@@ -76,19 +76,23 @@ def _torch_batch_norm(name: str, sync: bool = False) -> None:
             training,
         )
 
-    cls = layer("torch", name, init, forward)
+    cls = layer("torch", name, init, forward, base=base)
     if sync:
         cls.namespace["convert_sync_batchnorm"] = Native(
             "convert_sync_batchnorm", lambda context, module, *args, **kwargs: module
         )
+    return cls
 
 
+# What scripts ask for with ``isinstance``, and derive from, though it is not in the documentation.
+_TORCH_BASE = _torch_batch_norm("_BatchNorm")
+register("torch.nn.modules.batchnorm._NormBase", _TORCH_BASE)
 for _name in ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d"):
-    _torch_batch_norm(_name)
-_torch_batch_norm("SyncBatchNorm", sync=True)
+    _torch_batch_norm(_name, _TORCH_BASE)
+_torch_batch_norm("SyncBatchNorm", _TORCH_BASE, sync=True)
 
 
-def _paddle_batch_norm(name: str) -> None:
+def _paddle_batch_norm(name: str, base: Class | None = None) -> Class:
     def init(context: Context, self: LayerInstance, num_features: Value = None, *args: Value, **kwargs: Value) -> None:
         order = (
             ("act", "is_test", "momentum", "epsilon", "param_attr", "bias_attr", "dtype", "data_layout")
@@ -138,15 +142,18 @@ def _paddle_batch_norm(name: str) -> None:
         act = self.attrs.get("_act")
         return elementwise.unary(context, act, out) if isinstance(act, str) else out
 
-    cls = layer("paddle", name, init, forward)
+    cls = layer("paddle", name, init, forward, base=base)
     if name == "SyncBatchNorm":
         cls.namespace["convert_sync_batchnorm"] = Native(
             "convert_sync_batchnorm", lambda context, module, *args, **kwargs: module
         )
+    return cls
 
 
-for _name in ("BatchNorm", "BatchNorm1D", "BatchNorm2D", "BatchNorm3D", "SyncBatchNorm"):
-    _paddle_batch_norm(_name)
+_paddle_batch_norm("BatchNorm")
+_PADDLE_BASE = _paddle_batch_norm("_BatchNormBase")
+for _name in ("BatchNorm1D", "BatchNorm2D", "BatchNorm3D", "SyncBatchNorm"):
+    _paddle_batch_norm(_name, _PADDLE_BASE)
 
 
 def _torch_layer_norm_init(
@@ -175,7 +182,9 @@ def _paddle_layer_norm_init(
     epsilon: Value = 1e-5,
     weight_attr: Value = None,
     bias_attr: Value = None,
+    name: Value = None,
 ) -> None:
+    del name
     shape = integers(normalized_shape)
     self.attrs.update(_normalized_shape=list(shape), normalized_shape=shape, _epsilon=epsilon)
     self.attrs["weight"] = parameter(context, (numel(shape),), weight_attr) if weight_attr is not False else None
@@ -285,8 +294,9 @@ def _paddle_instance_norm_init(
     weight_attr: Value = None,
     bias_attr: Value = None,
     data_format: Value = None,
+    name: Value = None,
 ) -> None:
-    del epsilon, momentum, data_format
+    del epsilon, momentum, data_format, name
     count = integer(num_features)
     self.attrs["num_features"] = num_features
     both = weight_attr is not False and bias_attr is not False
@@ -299,9 +309,11 @@ def _instance_norm_forward(context: Context, self: LayerInstance, input: Value) 
     return instance_norm(context, x, self.attrs.get("weight", self.attrs.get("scale")), self.attrs["bias"])
 
 
+_TORCH_INSTANCE = layer("torch", "_InstanceNorm", _torch_instance_norm_init, _instance_norm_forward)
+_PADDLE_INSTANCE = layer("paddle", "_InstanceNormBase", _paddle_instance_norm_init, _instance_norm_forward)
 for _rank in (1, 2, 3):
-    layer("torch", f"InstanceNorm{_rank}d", _torch_instance_norm_init, _instance_norm_forward)
-    layer("paddle", f"InstanceNorm{_rank}D", _paddle_instance_norm_init, _instance_norm_forward)
+    layer("torch", f"InstanceNorm{_rank}d", _torch_instance_norm_init, _instance_norm_forward, base=_TORCH_INSTANCE)
+    layer("paddle", f"InstanceNorm{_rank}D", _paddle_instance_norm_init, _instance_norm_forward, base=_PADDLE_INSTANCE)
 
 
 def _lrn_init(context: Context, self: LayerInstance, size: Value, *args: Value, **kwargs: Value) -> None:

@@ -162,14 +162,15 @@ def open_file(m: Any, path: Value, mode: Value = "r") -> Value:
             return m.fail("FileNotFoundError", f"no such file in the bundle: {path}")
         why = f"the file {path[:200]} is not in the bundle"
     else:
-        why = path.why if isinstance(path, Unknown) else "a file that is not in the bundle"
+        why = path.why if isinstance(path, Unknown) else "no path is given: its argument is not set"
     m.findings.gap(f"file {path[:200] if isinstance(path, str) else ''}", m.where, why)
     return File(path, None, why)
 
 
-register("io.open", Native("open", open_file))
-register("codecs.open", Native("open", open_file))
-register("gzip.open", Native("open", open_file))
+@entry("io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open")
+def opened(m: Any, path: Value, mode: Value = "r", *_args: Value, **_kw: Value) -> Value:
+    """``open`` by other names; encoding and buffering change nothing."""
+    return open_file(m, path, mode)
 
 
 @entry("io.StringIO", "io.BytesIO", "StringIO.StringIO")
@@ -335,7 +336,7 @@ def csv_dict_reader(m: Any, source: Value, *_args: Value, delimiter: Value = ","
     return _rows(m, source, True, delimiter if isinstance(delimiter, str) and len(delimiter) == 1 else ",")
 
 
-@entry("csv.writer", "csv.DictWriter", "jsonlines.open")
+@entry("csv.writer", "csv.DictWriter")
 def csv_writer(m: Any, *_args: Value, **_kw: Value) -> Value:
     return m.derived("a file that the script writes")
 

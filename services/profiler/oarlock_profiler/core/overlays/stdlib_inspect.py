@@ -21,7 +21,7 @@ from oarlock_profiler.core.interpreter.values import (
     Unknown,
     Value,
 )
-from oarlock_profiler.core.overlays.registry import entry, linearise, register
+from oarlock_profiler.core.overlays.registry import entry, get, linearise, register
 from oarlock_profiler.core.overlays.stdlib_collections import Partial
 
 LIBRARIES = ("inspect",)
@@ -295,8 +295,12 @@ def native_signature(target: Value) -> Signature | None:
         target, skip = (found, 2) if isinstance(found, Native) and found.name != "object.__init__" else (None, 0)
     if not isinstance(target, Native):
         return None
+    plain = inspect.unwrap(target.call)
+    computed = get(getattr(plain, "computed_by", ""))
+    if isinstance(computed, Native):
+        plain, skip = inspect.unwrap(computed.call), 1
     try:
-        listed = list(inspect.signature(target.call).parameters.values())[skip:]
+        listed = list(inspect.signature(plain).parameters.values())[skip:]
     except (TypeError, ValueError):
         return None
     parameters, more = {}, None
