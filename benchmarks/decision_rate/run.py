@@ -1,6 +1,6 @@
 """Decisions per second and their latency, on one core, for fleets of several sizes and queues of several lengths.
 
-    python -m benchmarks.decision_rate.run [--decisions 6000] [--large] [--explain N] [--check]
+    python -m benchmarks.decision_rate.run [--decisions 6000] [--policy NAME] [--large] [--explain N] [--check]
 
 A decision is one call of `core.machine.decide`: an arrival, or an end together with what it frees. Arrivals of a mix
 of shared, single and gang tasks fill the fleet; from then on one random run ends for each that arrives. Fleet and tasks
@@ -23,7 +23,7 @@ from oarlock_matcher.core.devices import Device, DeviceModel, Node
 from oarlock_matcher.core.effects import Reserve
 from oarlock_matcher.core.events import NodeSeen, TaskArrived, TaskFinished
 from oarlock_matcher.core.machine import decide
-from oarlock_matcher.core.policy_settings import PolicySettings
+from oarlock_matcher.core.policy_settings import DEFAULT_POLICY, PolicySettings
 from oarlock_matcher.core.state import MatcherState
 
 GIB = 2**30
@@ -78,10 +78,12 @@ def demand(rng: random.Random, number: int) -> Demand:
     )
 
 
-def measure(copies: int, decisions: int, queue: int, explain: int, seed: int = 1) -> dict[str, float]:
+def measure(
+    copies: int, decisions: int, queue: int, explain: int, policy: str = DEFAULT_POLICY, seed: int = 1
+) -> dict[str, float]:
     """Rates and latencies over `decisions` timed decisions, with at least `queue` tasks waiting."""
     rng = random.Random(seed)
-    settings = PolicySettings(explain_limit=explain, reject_impossible=False)
+    settings = PolicySettings(policy=policy, explain_limit=explain, reject_impossible=False)
     state = MatcherState(settings=settings)
     for node in fleet(copies):
         state, _ = decide(state, NodeSeen(node), 0.0)
@@ -129,6 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--decisions", type=int, default=6000)
     parser.add_argument("--explain", type=int, default=0, help="candidates and reasons kept in detail (served: 16)")
+    parser.add_argument("--policy", default=DEFAULT_POLICY)
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args(arguments)
@@ -136,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("| fleet | queue | decisions/s | p50 ms | p99 ms | worst ms |\n|---|---|---|---|---|---|")
 
     def show(name: str, copies: int, queue: int, decisions: int) -> dict[str, float]:
-        found = measure(copies, decisions, queue, args.explain)
+        found = measure(copies, decisions, queue, args.explain, args.policy)
         cells = [found["per_second"], *(1000 * found[k] for k in ("p50_seconds", "p99_seconds", "worst_seconds"))]
         print(f"| {name} | {queue} | {cells[0]:.0f} | " + " | ".join(f"{c:.2f}" for c in cells[1:]) + " |", flush=True)
         return found

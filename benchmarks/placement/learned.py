@@ -3,8 +3,8 @@
     python -m benchmarks.placement.learned [--data DIR] [--seeds 42-51] [--traces cpu050,…] [--jobs 2] [--out FILE]
 
 The published fill-up experiment, paired: both policies play the same trace in the same order on the same fleet. For
-each trace the mean difference over the seeds with its 95 % confidence interval (Student's t); over all unseen traces the
-mean of theirs, with the interval that resampling traces and then seeds gives. The rules stay the default unless the
+each trace the mean difference over the seeds with its 95 % confidence interval (Student's t); over all unseen traces
+the mean of theirs, with the interval that resampling traces and then seeds gives. The rules stay the default unless the
 learned policy wins clearly: its interval at 100 % arrived lies above zero. With --out, runs that the file holds are not
 repeated.
 """

@@ -34,7 +34,9 @@ _workloads: dict[str, list[Job]] = {}
 
 
 def _load(folder: str) -> None:
-    """In each process once."""
+    """In each process once; where processes are forked, only in the first."""
+    if _nodes:
+        return
     _nodes[:] = read_nodes(Path(folder) / "openb_node_list_gpu_node.csv")
     plain, constrained = (read_jobs(Path(folder) / f"openb_pod_list_{trace}.csv") for trace in TRACES)
     _workloads.update(variations(plain, constrained))

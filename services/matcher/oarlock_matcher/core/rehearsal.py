@@ -8,6 +8,7 @@ of this touches the real fleet; a few steps are done at each tick, so that no ev
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -33,12 +34,14 @@ DEVICES_AT_MOST = 128
 STEPS_PER_TICK = 8
 COUNTED_FROM, FILL_TO = 0.7, 1.2
 """What is placed counts while between these shares of the nodes' devices have been asked for: where policies differ."""
-WINDOW = 8
+WINDOW = 16
 """Rehearsals that the verdict looks back on."""
-FEWEST_TO_SET_ASIDE = 4
-LARGEST_REGRET_PERCENT = 0.5
-"""How much more regret than the rules the learned policy may have, in percent of the rehearsed devices: the spread of
-the mean of eight rehearsals between equally good policies is about 0.2 (see `benchmarks/placement`)."""
+FEWEST_TO_SET_ASIDE = 6
+LARGEST_REGRET_PERCENT = 0.25
+"""How much more regret than the rules the learned policy may have, in percent of the rehearsed devices."""
+CHANCE = 3.0
+"""Standard errors by which it must be more, so that luck does not decide: between equally good weights one rehearsal's
+difference has a standard deviation of about one point (see `benchmarks/placement`)."""
 
 Decide = Callable[["MatcherState", Any, float], tuple["MatcherState", tuple[Any, ...]]]
 
@@ -122,6 +125,7 @@ class Trial:
         self.trusted = True
         self.rehearsed = 0
         self._regrets: deque[Regret] = deque(maxlen=WINDOW)
+        self._last = (0.0, 0.0)
         self._demands: deque[Demand] = deque(maxlen=REMEMBERED_DEMANDS)
         self._arrived = 0
         self._begun_at = 0
@@ -149,7 +153,9 @@ class Trial:
 
     def regret_percent(self) -> tuple[float, float]:
         """Mean regret of the last rehearsals, in percent of their devices: of the learned policy, of the rules."""
-        count = max(1, len(self._regrets))
+        count = len(self._regrets)
+        if not count:
+            return self._last
         return sum(r.learned for r in self._regrets) / count, sum(r.rules for r in self._regrets) / count
 
     def step(
@@ -177,12 +183,16 @@ class Trial:
     def _judge(self, regret: Regret) -> None:
         self.rehearsed += 1
         self._regrets.append(regret)
-        learned, rules = self.regret_percent()
-        if self.trusted and len(self._regrets) >= FEWEST_TO_SET_ASIDE and learned > rules + LARGEST_REGRET_PERCENT:
-            self.trusted = False
-            # What set it aside does not count when it is judged anew.
-            self._regrets.clear()
-        elif not self.trusted and len(self._regrets) == WINDOW and learned <= rules:
+        more = [one.learned - one.rules for one in self._regrets]
+        mean = sum(more) / len(more)
+        if self.trusted and len(more) >= FEWEST_TO_SET_ASIDE:
+            spread = math.sqrt(sum((one - mean) ** 2 for one in more) / (len(more) - 1) / len(more))
+            self.trusted = mean <= max(LARGEST_REGRET_PERCENT, CHANCE * spread)
+            if not self.trusted:
+                # What set it aside does not count when it is judged anew.
+                self._last = self.regret_percent()
+                self._regrets.clear()
+        elif not self.trusted and len(more) == WINDOW and mean <= 0.0:
             self.trusted = True
 
     def _next_rehearsal(self, state: MatcherState) -> Rehearsal | None:
