@@ -1,9 +1,9 @@
 """``python -m benchmarks.prediction_error.cpu_peaks --python ORACLE``: allocated peaks against the CPU allocators.
 
-Each script of :mod:`.cpu_scripts` is run for real in the oracle's environment and read by the product; what is compared
-is the tensors' peak up to the end of the first step, and in the steady state. PyTorch's CPU convolutions and recurrent
-layers reorder their tensors into scratch, which the profiler's events tell apart (:mod:`.cpu_run`): the scripts that run
-such kernels are named, and their peak is taken without it. PaddlePaddle's unfolded columns are modelled.
+Each script of :mod:`.cpu_scripts` is run for real in the oracle's environment and read by the product; what is
+compared is the tensors' peak up to the end of the first step, and in the steady state. PyTorch's CPU convolutions and
+recurrent layers reorder their tensors into scratch, which the profiler's events tell apart (:mod:`.cpu_run`): scripts
+that run such kernels are named, and their peak is taken without it. PaddlePaddle's unfolded columns are modelled.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-
 OWN_KERNELS = {
     "aten::mkldnn_convolution",
     "aten::convolution_backward",

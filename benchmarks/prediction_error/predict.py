@@ -12,7 +12,7 @@ from oarlock_profiler.adapters.devices import spec_named
 from oarlock_profiler.adapters.sources import text_sources
 from oarlock_profiler.core.devices import DeviceSpec
 from oarlock_profiler.core.engine.trace import Op
-from oarlock_profiler.core.memory.peaks import Peaks, Stack, peaks_of, runs_within
+from oarlock_profiler.core.memory.peaks import Peaks, Stack, peaks_of, usage_within
 from oarlock_profiler.core.reader import read
 from oarlock_profiler.core.reading import Reading, Request
 
@@ -25,6 +25,7 @@ class Prediction:
     allocated_bytes: int = 0
     reserved_bytes: int = 0
     context_bytes: int = 0
+    capacity_bytes: int = 0
     batch_norm: bool = False
     fits: bool = True
     parameters: int | None = None
@@ -50,14 +51,20 @@ def predict(case: Case, library_paths: Sequence[Path] = ()) -> Prediction:
     took = time.perf_counter() - begun
     if peaks is None or peaks.on_host or not reading.parameters_total or reading.trace.steps < 1:
         return Prediction(case, abstained=_why(reading), seconds=took, gaps=len(reading.findings.gaps))
+    usage, fits = peaks.usage, True
+    if usage.reserved_bytes >= spec.capacity_bytes * 0.5:
+        within = usage_within(reading.trace, reading.framework, spec, stack=_stack(case))
+        fits = within.out_of_memory is None
+        if fits and usage.reserved_bytes + peaks.context.bytes.value > spec.capacity_bytes:
+            usage = within  # a full device is seen, not what the steps would have liked to have
     return Prediction(
         case,
-        allocated_bytes=peaks.usage.allocated_bytes,
-        reserved_bytes=peaks.usage.reserved_bytes,
+        allocated_bytes=usage.allocated_bytes,
+        reserved_bytes=usage.reserved_bytes,
         context_bytes=peaks.context.bytes.value,
+        capacity_bytes=spec.capacity_bytes,
         batch_norm=any(isinstance(event, Op) and "batch_norm" in event.name for event in reading.trace.events),
-        fits=peaks.usage.reserved_bytes < spec.capacity_bytes * 0.5
-        or runs_within(reading.trace, reading.framework, spec),
+        fits=fits,
         parameters=reading.parameters_total,
         gaps=len(reading.findings.gaps),
         seconds=took,

@@ -68,7 +68,9 @@ def with_campaign_context(predictions: Sequence[Prediction]) -> list[Scored]:
         if prediction.abstained is not None:
             continue
         if case.kind == "device":
-            scored.append(Scored(prediction, round(prediction.reserved_bytes + context(prediction))))
+            whole = round(prediction.reserved_bytes + context(prediction))
+            # No device shows more than it has.
+            scored.append(Scored(prediction, min(whole, prediction.capacity_bytes) if prediction.fits else whole))
         else:
             figure = prediction.reserved_bytes if case.kind == "reserved" else prediction.allocated_bytes
             scored.append(Scored(prediction, figure))

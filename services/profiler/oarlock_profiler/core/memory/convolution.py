@@ -1,12 +1,13 @@
 """Scratch of cuDNN's convolutions on tensor cores.
 
 With tensors in NCHW, cuDNN's tensor-core kernels work on NHWC copies whose channels are padded to a multiple of 8; the
-copies live in the workspace. What was seen on an A100 with TF32 (public peaks of the GPUMemNet campaign, the shallow
-nets, where one convolution sets the peak): the forward pass takes no scratch that shows; each of the two backward
-passes takes the padded copies of the layer's input and output, twice over for tensors of 41 to 400 channels (200 where
-the kernel is 1 × 1, seen on ResNet-50 and MobileNetV2). The first layer, whose input needs no gradient, takes one copy
-of its output above 112 channels. Beyond about 400 channels what cuDNN chooses varies, and nets of such layers are the
-estimate's weak spot.
+copies live in the workspace. What was seen on an A100 with TF32 (public peaks of the GPUMemNet campaign, mostly of nets
+in which one convolution sets the peak): the forward pass takes no scratch that shows; each of the two backward passes
+takes the padded copies of the layer's input and output, twice over for tensors of 41 to 400 channels (200 where the
+kernel is 1 × 1, seen on ResNet-50 and MobileNetV2). Layers with a stride take none that shows (found on the residual
+nets of two of five folds). Beyond 400 channels the weight is copied twice. The first layer, whose input needs no
+gradient, takes one copy of its output above 112 channels. Beyond about 400 channels what cuDNN chooses varies, and nets
+of such layers are the estimate's weak spot.
 
 The sizes are worked out from the operator's record and the buffers allocated for it: a backward record moves
 ``dy + 2 dx + 2 dw`` bytes (gradients made, input and weight read), and its floating-point operations give the
@@ -25,6 +26,9 @@ DOUBLED_ABOVE_CHANNELS = 40
 DOUBLED_UP_TO_CHANNELS = 400
 POINTWISE_DOUBLED_UP_TO_CHANNELS = 200
 FIRST_LAYER_ABOVE_CHANNELS = 112
+STRIDED_FROM = 2
+"""Input positions per output position above which a layer has a stride (without one they differ by the padding)."""
+
 _ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
@@ -46,10 +50,13 @@ class BackwardConvolution:
         if self.first_layer:
             return output if self.out_channels > FIRST_LAYER_ABOVE_CHANNELS else 0
         channels = self.in_channels or self.out_channels
+        if self.input_bytes / channels > STRIDED_FROM * self.output_bytes / self.out_channels:
+            return 0
         pointwise = self.weight_bytes <= 4 * channels * self.out_channels
         limit = POINTWISE_DOUBLED_UP_TO_CHANNELS if pointwise else DOUBLED_UP_TO_CHANNELS
         copies = _copies(channels, limit) * _padded(self.input_bytes, channels)
-        return copies + _copies(self.out_channels, limit) * output + self.weight_bytes
+        wide = not pointwise and max(channels, self.out_channels) > DOUBLED_UP_TO_CHANNELS
+        return copies + _copies(self.out_channels, limit) * output + (2 if wide else 1) * self.weight_bytes
 
 
 def backward_of(op: Op, fresh: Sequence[int]) -> BackwardConvolution | None:

@@ -96,15 +96,27 @@ def peaks_of(
 
 def runs_within(trace: Trace, framework: str | None, device: DeviceSpec, *, stack: Stack = _DEFAULT_STACK) -> bool:
     """Whether the steps run in ``device``'s capacity, cached memory being given back as the framework does."""
-    requested = devices_of(trace)
-    accelerators = [name for name in requested if not is_host(name)]
-    if not accelerators or device.is_host:
-        total = sum(replay(trace, name, PlainAllocator()).tensor_bytes for name in requested)
+    if device.is_host or not any(not is_host(name) for name in devices_of(trace)):
+        total = sum(replay(trace, name, PlainAllocator()).tensor_bytes for name in devices_of(trace))
         return total + host_base(framework, accelerator=False).value <= device.capacity_bytes
+    return usage_within(trace, framework, device, stack=stack).out_of_memory is None
+
+
+def usage_within(trace: Trace, framework: str | None, device: DeviceSpec, *, stack: Stack = _DEFAULT_STACK) -> Usage:
+    """What the steps use of an accelerator that has no more than its capacity.
+
+    Cached memory is given back, and kernels do without scratch, before the steps fail.
+
+    Raises:
+        ValueError: the trace touches no accelerator.
+    """
+    accelerators = [name for name in devices_of(trace) if not is_host(name)]
+    if not accelerators:
+        raise ValueError("the steps touch no accelerator")
     capacity = device.capacity_bytes - context_of(device, framework, stack.loading).bytes.value
     allocator = _allocator(framework, False, stack, capacity)
     libraries = libraries_of(device, framework, recent=stack.loading == "lazy")
-    return replay(trace, accelerators[0], allocator, libraries=libraries).out_of_memory is None
+    return replay(trace, accelerators[0], allocator, libraries=libraries)
 
 
 def _allocator(framework: str | None, on_host: bool, stack: Stack, capacity_bytes: int | None = None) -> Allocator:

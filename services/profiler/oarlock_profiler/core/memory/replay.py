@@ -159,8 +159,7 @@ def replay(
                     if watch.look(allocator, index):
                         peak_phase = event.phase
                 scratch = libraries.scratch_bytes(event, made)
-                if scratch > 0:
-                    allocator.allocate(_SCRATCH_ID, scratch)
+                if scratch > 0 and _taken(allocator, scratch):
                     watch.take("workspace", scratch)
                     if watch.look(allocator, index):
                         peak_phase = event.phase
@@ -198,6 +197,15 @@ def replay(
         largest=_largest(trace.events[: watch.peak_index + 1], device, top) if top else (),
         out_of_memory=reason,
     )
+
+
+def _taken(allocator: Allocator, nbytes: int) -> bool:
+    """Whether there is room for scratch; where there is none, frameworks try the kernel that needs none."""
+    try:
+        allocator.allocate(_SCRATCH_ID, nbytes)
+    except OutOfMemory:
+        return False
+    return True
 
 
 def _larger(one: tuple[int, int] | None, other: tuple[int, int]) -> tuple[int, int]:
