@@ -42,6 +42,7 @@ class StillEngine:
     """An engine in which nothing ever trains."""
 
     steady = False
+    backward_calls = unstepped = micro_batches = 0
 
     def __init__(self) -> None:
         self.trace = Trace()

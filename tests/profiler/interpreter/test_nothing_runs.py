@@ -21,6 +21,7 @@ import yaml
 
 class Engine:
     steady = False
+    backward_calls = unstepped = micro_batches = 0
     def __init__(self): self.trace = Trace()
 
 class Files:

@@ -28,6 +28,7 @@ def summarise(machine: Machine, framework: str | None, stopped: str | None) -> R
         findings=machine.findings,
         stopped=stopped,
         path=machine.path,
+        backward_where=getattr(machine.engine, "backward_where", None),
     )
     _models(reading, machine.engine)
     fill(reading, machine.state, machine.engine, machine.training_loops)
@@ -41,8 +42,9 @@ def _without_copies(models: list[LayerInstance], learning: set[int]) -> list[Lay
     def trained(root: LayerInstance) -> bool:
         return any(id(parameter) in learning for _, parameter in root.named_parameters())
 
-    def make(root: LayerInstance) -> tuple[str, tuple[tuple[int, ...] | None, ...]]:
-        return root.cls.qualname, tuple(parameter.shape for _, parameter in root.named_parameters())
+    def make(root: LayerInstance) -> tuple[tuple[int, ...] | None, ...]:
+        # not by its class: what validates or exports may wrap the copy
+        return tuple(parameter.shape for _, parameter in root.named_parameters())
 
     made = {make(root) for root in models if trained(root)}
     return [root for root in models if trained(root) or make(root) not in made]

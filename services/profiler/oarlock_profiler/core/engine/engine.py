@@ -55,7 +55,15 @@ class Engine:
         self.where: Where | None = None
         self.locate: Callable[[], Where | None] | None = None
         self.roots: list[LayerInstance] = []
+        self.backward_where: Where | None = None
+        """The line that last started a backward pass."""
         self.step_inputs: list[tuple[Shape, str]] = []
+        self.backward_calls = 0
+        """How often the script asked for a backward pass, of unknown losses too."""
+        self.unstepped = 0
+        """How many of those since the optimiser last stepped."""
+        self.micro_batches = 0
+        """The most backward passes that one step took so far."""
         self.learning: set[int] = set()
         """``id`` of every leaf that a backward pass gave a gradient (the leaves of models live as long as we do)."""
         self.root_inputs: dict[int, list[TensorSpec]] = {}
@@ -86,11 +94,18 @@ class Engine:
             return self._node_module
         return self.module_stack[-1].path or "" if self.module_stack else ""
 
+    def backward_asked(self) -> None:
+        """The script asks for a backward pass, known or not."""
+        self.backward_calls += 1
+        self.unstepped += 1
+        self.micro_batches = max(self.micro_batches, self.unstepped)
+
     def training_step_done(self) -> None:
         """The optimiser has stepped (a new step begins). Inside a backward pass the step ends with the pass."""
         if self._passes:
             self._step_owed = True
             return
+        self.unstepped = 0
         self.step_inputs = []
         self.trace.step_end()
 
@@ -554,6 +569,7 @@ class Engine:
         """``torch.autograd.backward`` over several roots."""
         if len(self.roots) > 1:
             self.release_dropped_models()
+        self.backward_where = self.place()
         before, self.trace.phase = self.trace.phase, "backward"
         enabled, self.grad_enabled = self.grad_enabled, False
         self._passes += 1

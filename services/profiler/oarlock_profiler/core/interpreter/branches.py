@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from oarlock_profiler.core.interpreter.frames import Frame, Run
+from oarlock_profiler.core.interpreter.loops import patience
 from oarlock_profiler.core.interpreter.values import MISSING, Unknown, Value
 
 if TYPE_CHECKING:
@@ -140,8 +141,8 @@ class Branches:
         """Whether an early exit of ``kind`` is taken."""
         if kind in ("break", "return") and f.loop and f.loop[-1] >= 0:
             m = self.machine
-            unsteady = m.trace.steps > 0 and not m.engine.steady
-            return f.loop[-1] >= (_WHILE_ROUNDS if not unsteady else 8)
+            unsteady = (m.trace.steps > 0 or m.engine.unstepped > 0) and not m.engine.steady
+            return f.loop[-1] >= (patience(m) if unsteady else _WHILE_ROUNDS)
         return False
 
     def choose(self, f: Frame, node: ast.If, doubt: Unknown) -> bool:

@@ -543,10 +543,13 @@ def compile_(m: Any, source: Value, *_args: Value, **_kw: Value) -> Value:
 
 
 @builtin
-def __import__(m: Any, name: Value, *_args: Value, **_kw: Value) -> Value:
-    return (
-        m.importer.top(name, m.importer.load(name)) if isinstance(name, str) else m.unknown("import of an unknown name")
-    )
+def __import__(
+    m: Any, name: Value, globals: Value = None, locals: Value = None, fromlist: Value = (), level: Value = 0
+) -> Value:
+    if not isinstance(name, str):
+        return m.unknown("import of an unknown name")
+    module = m.importer.load(name)
+    return module if fromlist else m.importer.top(name, module)
 
 
 @builtin

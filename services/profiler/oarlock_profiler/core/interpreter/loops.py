@@ -20,18 +20,26 @@ if TYPE_CHECKING:
 
 END = object()
 _PATIENCE = 8
+MICRO_BATCHES = 128
+"""Rounds of a loop of unknown length while the script accumulates gradients towards a step."""
+
+
+def patience(m: Machine) -> int:
+    """Rounds that a loop of unknown length is walked for while it learns."""
+    return MICRO_BATCHES if m.engine.unstepped > 0 or m.engine.micro_batches > 1 else _PATIENCE
 
 
 class Watch:
     """Follows one loop: whether an optimiser stepped inside it, and whether it may stop."""
 
-    __slots__ = ("count", "endless", "frame", "items", "machine", "rounds", "start", "suspends", "where")
+    __slots__ = ("asked", "count", "endless", "frame", "items", "machine", "rounds", "start", "suspends", "where")
 
     def __init__(self, machine: Machine, frame: Frame, iteration: Iteration | None, *, suspends: bool = False) -> None:
         self.machine = machine
         self.frame = frame
         self.where: Where | None = machine.where
         self.start = machine.trace.steps
+        self.asked = machine.engine.backward_calls
         self.rounds = 0
         self.count: int | None = None
         self.endless, self.suspends = False, suspends
@@ -78,7 +86,8 @@ class Watch:
             self._open()
             if self.rounds == 0:
                 return True
-            return self.trained() and not m.engine.steady and self.rounds < _PATIENCE
+            learns = self.trained() or m.engine.backward_calls > self.asked
+            return learns and not m.engine.steady and self.rounds < patience(m)
         if truth and self.rounds >= m.budget.limits.loop:
             m.findings.gap("while loop", m.where, f"still running after {self.rounds:,} rounds; left there")
             return False

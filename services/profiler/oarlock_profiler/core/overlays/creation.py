@@ -276,6 +276,10 @@ def multinomial(context: Context, input: Value, num_samples: Value = 1, *args: V
     )
 
 
+_TOKENS = 128
+"""Tokens of a text where neither the script nor the task says how many."""
+
+
 def _rows(context: Context, data: Value) -> tuple[Shape, str] | None:
     """The shape and type of a row, where only the number of rows is unknown."""
     if context.is_open(data) and data:
@@ -303,6 +307,11 @@ def from_data(context: Context, data: Value, dtype: Value, kwargs: dict[str, Val
         made = engine.tensor(
             (), wanted or ("int64" if data.hint == "int" else engine.default_dtype), device=device, op="to_tensor"
         )
+    elif isinstance(data, Unknown) and data.name == "tokens":
+        given = context.state.get("declared", {}).get("sequence_length")
+        length = given if isinstance(given, int) and given > 0 else _TOKENS
+        context.findings.gap("length of a sequence of tokens", context.where, data.why, length)
+        made = engine.tensor((length,), wanted or "int64", device=device, op="to_tensor")
     elif isinstance(data, (bool, int, float, complex)):
         kind = "bool" if isinstance(data, bool) else "int64" if isinstance(data, int) else engine.default_dtype
         made = engine.tensor((), wanted or kind, device=device, op="to_tensor", value=data)

@@ -69,7 +69,7 @@ class BatchStream(HostObject):
 def batches(context: Context, loader: LoaderInstance) -> Iterator[Value]:
     """Batches until the loop has seen enough: a few where nothing is learnt, as many as a step needs where
     something is."""
-    trace = context.engine.trace
+    trace, asked = context.engine.trace, context.engine.backward_calls
     seen, learnt = len(trace.events), False
     for given in range(MOST_BATCHES):
         if loader.count is not None and given >= max(1, loader.count):
@@ -77,6 +77,7 @@ def batches(context: Context, loader: LoaderInstance) -> Iterator[Value]:
         if given >= WITHOUT_BACKWARD and not learnt:
             return
         yield give(context, loader)
+        learnt = learnt or context.engine.backward_calls > asked
         learnt = learnt or any(type(e) is Op and e.phase == "backward" for e in trace.events[seen:])
         seen = len(trace.events)
 

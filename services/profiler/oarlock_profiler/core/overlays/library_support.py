@@ -7,7 +7,7 @@ from typing import Any
 
 from oarlock_profiler.core.engine.modules import LayerInstance
 from oarlock_profiler.core.engine.tensor import Tensor
-from oarlock_profiler.core.interpreter.values import Class, Context, Iteration, Native, Unknown, Value
+from oarlock_profiler.core.interpreter.values import MISSING, Class, Context, Iteration, Native, Unknown, Value
 from oarlock_profiler.core.overlays.data_loading import BatchStream, LoaderInstance, give
 from oarlock_profiler.core.overlays.images import Image
 from oarlock_profiler.core.overlays.registry import entry
@@ -156,7 +156,9 @@ class MovedStream(BatchStream):
     def py_getattr(self, context: Context, name: str) -> Value:
         if name == "__next__":
             return Native("next", lambda inner: self._moved(inner, give(inner, self.loader)))
-        return super().py_getattr(context, name)
+        found = super().py_getattr(context, name)
+        # what is asked of a prepared loader, its data set say, the loader itself answers
+        return context.getattr(self.loader, name, MISSING) if found is MISSING else found
 
     def py_iterate(self, context: Context) -> Iteration | None:
         plain = super().py_iterate(context)

@@ -334,6 +334,7 @@ def _assume_gradients(context: Context, parameters: list[Tensor]) -> None:
             parameter.shape, parameter.dtype, kind="gradient", device=parameter.device
         )
         parameter.cleared = False
+        context.engine.learning.add(id(parameter))
 
 
 def _ensure_state(context: Context, self: OptimizerInstance, parameter: Tensor) -> None:

@@ -16,6 +16,7 @@ from oarlock_profiler.core.interpreter.values import (
     Function,
     HostObject,
     Instance,
+    Iteration,
     Module,
     Native,
     Unknown,
@@ -94,6 +95,9 @@ class Parameters(HostObject):
 
     def py_getattr(self, context: Any, name: str) -> Value:
         return context.derived(f"the parameters of {self.name}") if name in ("keys", "values", "items") else MISSING
+
+    def py_iterate(self, context: Any) -> Iteration | None:
+        return Iteration(list(self.known), exact=False)
 
     def py_getitem(self, context: Any, key: Value) -> Value:
         return self.known.get(key) or context.derived(f"a parameter of {self.name}")

@@ -361,6 +361,7 @@ def backward(
 ) -> Value:
     """Run the graph below."""
     del args
+    engine_of(context).backward_asked()
     if x.shape is None:
         context.findings.gap("backward", context.where, x.why or "the loss is not known")
         return None
