@@ -26,6 +26,7 @@ SOURCES = {
     "trainer": language_tables.hugging_face,
     "peft": language_tables.peft,
     "litgpt": language_tables.litgpt,
+    "litgpt_hub": language_tables.litgpt_hub,
     "paddlenlp": language_tables.paddlenlp,
 }
 

@@ -44,7 +44,7 @@ _LORA = """import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
-model = AutoModelForCausalLM.from_pretrained("{model}", torch_dtype=torch.bfloat16).to("cuda")
+model = AutoModelForCausalLM.from_pretrained("{model}", torch_dtype=torch.bfloat16{more}).to("cuda")
 model.config.use_cache = False
 model = get_peft_model(model, LoraConfig(r={rank}, lora_alpha={rank}, lora_dropout={dropout}, target_modules={targets}))
 {dtype}
@@ -58,6 +58,26 @@ for step in range(100):
     loss.backward()
     optimizer.step()
 """
+
+
+_FULL = """import torch
+from transformers import AutoModelForCausalLM
+
+model = AutoModelForCausalLM.from_pretrained("{model}", torch_dtype=torch.bfloat16{more}).to("cuda")
+model.config.use_cache = False
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+model.train()
+for step in range(100):
+    ids = torch.randint(0, 30000, ({batch}, {length}), device="cuda")
+    loss = model(input_ids=ids, attention_mask=torch.ones_like(ids), labels=ids).loss
+    (loss / 8).backward()
+    if (step + 1) % 8 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+# litgpt stores a tied head as a weight of its own (scripts/convert_hf_checkpoint.py).
+_OWN_HEAD = ", tie_word_embeddings=False"
 
 
 def hugging_face(truth: Path) -> Iterator[Case]:
@@ -87,6 +107,7 @@ def peft(truth: Path) -> Iterator[Case]:
             targets=settings[2],
             dropout=0.0,
             dtype="",
+            more="",
             batch=row["batch_size_per_gpu"],
             length=row["input_shape_or_seq_len"],
         )
@@ -117,10 +138,54 @@ def litgpt(truth: Path) -> Iterator[Case]:
             targets=["q_proj", "v_proj"],
             dropout=0.05,
             dtype="model.to(torch.bfloat16)",
+            more="",
             batch=row["batch_size_per_gpu"],
             length=length[1] if length else 0,
         )
         yield _case(row, script, "A100 SXM4 40GB", "allocated", "LoRA")
+
+
+_HUB = {
+    "gemma-2b": "google/gemma-2b",
+    "gemma-7b": "google/gemma-7b",
+    "llama-3-8b": "meta-llama/Meta-Llama-3-8B",
+    "llama-3.1-8b": "meta-llama/Llama-3.1-8B",
+    "mistral-7b-v0.2": "mistralai/Mistral-7B-v0.2",
+    "phi-2": "microsoft/phi-2",
+    "tiny-llama": "TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T",
+}
+
+
+def litgpt_hub(truth: Path) -> Iterator[Case]:
+    """litgpt's published fine-tuning configurations on one A10G: bfloat16 weights, LoRA on query and value, or full.
+
+    Full fine-tuning accumulates over eight micro-batches. A micro-batch is padded to its longest sample; it is taken
+    at the length where samples are cut. Left out as not fully specified: rows without a precision. Left out as not
+    rebuilt: quantised rows, several GPUs, Gemma 2.
+    """
+    for row in rows(truth / "llm_docs_tables.csv"):
+        model, settings = _HUB.get(row["model"]), row["other_settings"]
+        if (
+            row["source"] != "litgpt_config_hub"
+            or model is None
+            or row["precision"] != "bf16-true quantize=None"
+            or "devices=1x" not in settings
+            or "gemma2" in row["task"]
+        ):
+            continue
+        rank = re.search(r"lora_r=(\d+)", settings)
+        template = _LORA if rank else _FULL
+        script = template.format(
+            model=model,
+            rank=rank[1] if rank else 0,
+            targets=["q_proj", "v_proj"],
+            dropout=0.05,
+            dtype="model.to(torch.bfloat16)",
+            more=_OWN_HEAD if "gemma" in model else "",
+            batch=row["batch_size_per_gpu"],
+            length=row["input_shape_or_seq_len"],
+        )
+        yield _case(row, script, "A10G", "allocated", row["task"].split()[-1])
 
 
 def _case(row: dict[str, str], script: str, device: str, kind: str, what: str) -> Case:
@@ -132,7 +197,8 @@ def _case(row: dict[str, str], script: str, device: str, kind: str, what: str) -
         device=device,
         surroundings=row["source"],
         kind=kind,
-        measured_bytes=round(float(row["measured_peak_MiB"]) * MIB),
+        measured_bytes=round(float(row["measured_peak_MiB"] or 0) * MIB),
+        out_of_memory=row["status"] == "OOM",
         scored=row["status"].startswith("ok"),
         group=row["model"],
         note=row["status"],
