@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,11 +46,12 @@ def as_floats(numbers: NDArray[Any]) -> Floats:
     return floats
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sight:
-    """Candidates and what is known of them. All arrays are [candidates]; milli of devices and of processors.
+    """Candidates and what is known of them. All arrays are [candidates]; milli of devices and of processors. What
+    several features need is worked out once.
 
-    `scarcity`: of each candidate's device model, from the demand and fleet seen.
+    `scarcity`: of each candidate's kind and size of node, from the demand and fleet seen.
     """
 
     fleet: FleetTable
@@ -64,19 +66,19 @@ class Sight:
     def asked(self) -> int:
         return self.shape.count * self.shape.milli
 
-    @property
+    @cached_property
     def total(self) -> Floats:
         return as_floats(self.field.total_free(self.rows))
 
-    @property
+    @cached_property
     def capacity(self) -> Floats:
         return as_floats(self.fleet.present[self.rows].sum(axis=1) * WHOLE_MILLI)
 
-    @property
+    @cached_property
     def cpu(self) -> Floats:
         return as_floats(np.minimum(free_cpu_milli(self.fleet, self.rows), CPU_CAP_MILLI))
 
-    @property
+    @cached_property
     def cpu_capacity(self) -> Floats:
         total = self.fleet.cpu_total[self.fleet.row_node[self.rows]]
         return as_floats(np.minimum(total, CPU_CAP_MILLI))
