@@ -25,7 +25,7 @@ from oarlock_matcher.core.policies.learned_weights import FILE
 from oarlock_matcher.core.policies.packing_features import FEATURES
 from oarlock_matcher.core.policy_settings import LearnedWeights
 from oarlock_matcher.simulator.files import Job, read_jobs, read_nodes
-from oarlock_matcher.simulator.training import Plan, Scenario, scenario_seed, score, train, variations
+from oarlock_matcher.simulator.training import Plan, Scenario, scenario_seed, score, search, train, variations
 
 TRACES = ("default", "gpuspec10")
 
@@ -60,7 +60,6 @@ def main() -> int:
         print("The openb traces are not on this machine: give --data or OARLOCK_DATA. Nothing was trained.")
         return 1
     plan = Plan(rounds=args.rounds, seed=args.seed)
-    first_seed = scenario_seed(plan, 0)
     _load(str(folder))
     with ProcessPoolExecutor(args.jobs, initializer=_load, initargs=(str(folder),)) as pool:
 
@@ -69,23 +68,25 @@ def main() -> int:
 
         for found in train(evaluate, list(_workloads), plan):
             print(f"round {found.number + 1} of {plan.rounds}: expects {found.expected_gain:+.3f}", file=sys.stderr)
-            document = {
-                "version": f"{datetime.now(UTC):%Y-%m-%d}.{found.weights.version}",
-                "date": f"{datetime.now(UTC):%Y-%m-%d}",
-                "features": list(FEATURES),
-                "weights": found.weights.weights,
-                "training": {
-                    "traces": [f"openb {trace}" for trace in TRACES],
-                    "variations": list(_workloads),
-                    "seeds": [first_seed, first_seed + (found.number + 1) * plan.scenarios - 1],
-                    "plan": asdict(plan),
-                    "score": {"expected_gain_points": round(found.expected_gain, 3)},
-                },
-            }
-            text = json.dumps(document, indent=2) + "\n"
             if args.log is not None:
                 with args.log.open("a", encoding="utf-8") as log:
-                    log.write(json.dumps(document) + "\n")
+                    log.write(json.dumps(asdict(found)) + "\n")
+        chosen, by_step = search(evaluate, ("plain", "constrained"), found.weights)
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    document = {
+        "version": f"{today}.{chosen.version}",
+        "date": today,
+        "features": list(FEATURES),
+        "weights": chosen.weights,
+        "training": {
+            "traces": [f"openb {trace}" for trace in TRACES],
+            "variations": list(_workloads),
+            "seeds": [scenario_seed(plan, 0), scenario_seed(plan, plan.rounds * plan.scenarios - 1)],
+            "plan": asdict(plan),
+            "score": {"expected_gain_points": round(found.expected_gain, 3), "whole_fleet_by_step": by_step},
+        },
+    }
+    text = json.dumps(document, indent=2) + "\n"
     args.out.write_text(text, encoding="utf-8")
     print(f"wrote {args.out}")
     return 0
