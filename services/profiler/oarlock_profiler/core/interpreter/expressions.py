@@ -16,6 +16,7 @@ from oarlock_profiler.core.interpreter.formatting import format_value, join_part
 from oarlock_profiler.core.interpreter.frames import Cell, Closure, Code, Frame, Run
 from oarlock_profiler.core.interpreter.lazy_library import Lazy
 from oarlock_profiler.core.interpreter.scope import Scope
+from oarlock_profiler.core.interpreter.slices import open_ended, same_origin, width_node
 from oarlock_profiler.core.interpreter.values import MISSING, Function, Unknown, Value
 
 if TYPE_CHECKING:
@@ -125,9 +126,18 @@ def subscript(c: Compiler, node: ast.Subscript, scope: Scope) -> Run:
 
 def slice_(c: Compiler, node: ast.Slice, scope: Scope) -> Run:
     lower, upper, step = (c.expr(n, scope) if n is not None else None for n in (node.lower, node.upper, node.step))
+    left = width_node(node)
+    width = c.expr(left, scope) if left is not None else None
 
     def run(f: Frame) -> Value:
-        return slice(lower and lower(f), upper and upper(f), step and step(f))
+        start, stop = lower and lower(f), upper and upper(f)
+        if open_ended(start) and open_ended(stop):
+            long = same_origin(start, stop)
+            if long is None and width is not None:
+                long = width(f)
+            if type(long) is int and long >= 0:
+                start, stop = 0, long
+        return slice(start, stop, step and step(f))
 
     return run
 

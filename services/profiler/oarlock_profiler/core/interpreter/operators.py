@@ -169,7 +169,17 @@ def _spread(op: str, a: Value, b: Value) -> Unknown:
     if None not in (al, ah, bl, bh) and op in ("+", "-", "*"):
         corners = [_HOST[op](x, y) for x in (al, ah) for y in (bl, bh)]
         low, high = min(corners), max(corners)
-    return Unknown(source.why, source.where, hint, low, high, name=source.name)
+    return Unknown(source.why, source.where, hint, low, high, name=source.name, origin=_origin(op, a, b))
+
+
+def _origin(op: str, a: Value, b: Value) -> tuple[Unknown, int] | None:
+    """What ``a op b`` is counted from, for an unknown integer and a known one."""
+    if op == "+" and type(a) is int:
+        a, b = b, a
+    if op not in ("+", "-") or type(b) is not int or not isinstance(a, Unknown):
+        return None
+    start, far = a.origin or (a, 0)
+    return start, far + (b if op == "+" else -b)
 
 
 def _numeric_hint(op: str, a: Value, b: Value) -> str | None:

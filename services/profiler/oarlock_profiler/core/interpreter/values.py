@@ -29,7 +29,8 @@ class Unknown:
 
     ``hint`` names the Python or framework type when that much is known (``"int"``, ``"float"``, ``"str"``, ``"list"``,
     ``"tensor"``, ``"callable"``…); ``low``/``high`` bound a number (random, environment); ``item`` is one symbolic
-    element of an iterable whose length is unknown.
+    element of an iterable whose length is unknown; ``origin`` is the unknown integer that this one was counted from,
+    and how far.
     """
 
     why: str
@@ -39,6 +40,7 @@ class Unknown:
     high: float | None = None
     item: Value = None
     name: str | None = None
+    origin: tuple[Unknown, int] | None = None
 
 
 class Context(Protocol):

@@ -10,6 +10,7 @@ from oarlock_profiler.core.engine.shapes import ShapeError, axis_of, broadcast, 
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import Context, Unknown, Value
 from oarlock_profiler.core.overlays.calling import Unknowable, engine_of, integer, integers, names, operator, tensor
+from oarlock_profiler.core.overlays.numpy_arrays import NdArray
 from oarlock_profiler.core.overlays.reductions import named_pair
 from oarlock_profiler.core.overlays.shaping import part, strides_of, unsqueeze, view
 
@@ -47,8 +48,18 @@ def _is_index_tensor(item: Value) -> bool:
     )
 
 
+def _array_index(context: Context, array: NdArray) -> Value:
+    """A NumPy array that selects from a tensor, as the tensor the framework makes of it."""
+    if array.shape is None:
+        return Unknown("an array of unknown shape", context.where, "array")
+    return engine_of(context).tensor(array.shape, array.dtype, kind="temporary", device="cpu", op="index")
+
+
 def _expanded_key(context: Context, key: Value, rank: int) -> list[Value]:
-    items = list(key) if isinstance(key, tuple) else [key]
+    items = [
+        _array_index(context, item) if isinstance(item, NdArray) else item
+        for item in (key if isinstance(key, tuple) else (key,))
+    ]
     used = 0
     for item in items:
         if item is None or item is Ellipsis or isinstance(item, bool):
