@@ -9,17 +9,44 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu.configurations import configurations
 from oarlock_profiler.adapters.devices import spec_named
 from oarlock_profiler.adapters.sources import text_sources
+from oarlock_profiler.core.devices import DeviceSpec
 from oarlock_profiler.core.portrait import Setting, build
 from oarlock_profiler.core.reader import read
 from oarlock_profiler.core.reading import Request
 
 KINDS = ("allocated_bytes", "reserved_bytes", "device_bytes", "step_seconds")
+
+
+Errors = dict[str, list[tuple[float, str]]]
+"""Relative error and name of each run, by kind of measurement."""
+
+
+def compared(document: Any, spec: DeviceSpec | None, library_paths: Sequence[Path] = ()) -> tuple[Errors, list[str]]:
+    """Our estimates on ``spec`` against the runs of ``document``, and what could not be compared."""
+    scripts = {c.name: c.script for c in configurations(tiny=document["tiny"])}
+    errors: Errors = {kind: [] for kind in KINDS}
+    failed: list[str] = []
+    for run in document["runs"]:
+        if "error" in run:
+            failed.append(f"{run['name']}: not measured: {run['error']}")
+            continue
+        sources = text_sources({"main.py": scripts[run["name"]]}, library_paths=library_paths)
+        portrait = build(read(Request(entry="main.py"), sources, time.monotonic), Setting(target=spec))
+        found: dict[str, Any] = portrait.memory.peak.model_dump()
+        found["step_seconds"] = portrait.compute.step_seconds.get(spec.name) if spec else None
+        for kind in KINDS:
+            if run.get(kind) and found.get(kind):
+                errors[kind].append((found[kind] / run[kind] - 1, run["name"]))
+        if portrait.method == "cold_start":
+            failed.append(f"{run['name']}: nothing could be read")
+    return errors, failed
 
 
 def main() -> int:
@@ -33,22 +60,7 @@ def main() -> int:
     document = json.loads(options.measured.read_text())
     name = options.device or document["machine"].get("device")
     spec = spec_named(name, memory_bytes=document["machine"].get("memory_bytes")) if name else None
-    scripts = {c.name: c.script for c in configurations(tiny=document["tiny"])}
-    errors: dict[str, list[tuple[float, str]]] = {kind: [] for kind in KINDS}
-    failed: list[str] = []
-    for run in document["runs"]:
-        if "error" in run:
-            failed.append(f"{run['name']}: not measured: {run['error']}")
-            continue
-        sources = text_sources({"main.py": scripts[run["name"]]}, library_paths=options.library_path)
-        portrait = build(read(Request(entry="main.py"), sources, time.monotonic), Setting(target=spec))
-        found: dict[str, Any] = portrait.memory.peak.model_dump()
-        found["step_seconds"] = portrait.compute.step_seconds.get(spec.name) if spec else None
-        for kind in KINDS:
-            if run.get(kind) and found.get(kind):
-                errors[kind].append((found[kind] / run[kind] - 1, run["name"]))
-        if portrait.method == "cold_start":
-            failed.append(f"{run['name']}: nothing could be read")
+    errors, failed = compared(document, spec, options.library_path)
     for kind, values in errors.items():
         ordered = sorted(abs(error) for error, _ in values)
         if ordered:
