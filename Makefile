@@ -64,7 +64,9 @@ bench-reader: install
 	$(BIN)/python -m benchmarks.reader.run
 
 bench-memory: install
-	$(BIN)/python -m benchmarks.prediction_error
+	$(BIN)/python -m benchmarks.prediction_error --worst 20 --json $(VENV)/predictions.json
+	$(BIN)/python -m benchmarks.prediction_error.learning $(VENV)/predictions.json
+	$(BIN)/python -m benchmarks.prediction_error.cpu_peaks
 
 coverage-api: install
 	$(BIN)/python -m benchmarks.reader.coverage_api

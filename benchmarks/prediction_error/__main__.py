@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import sys
 import time
@@ -34,13 +35,16 @@ SOURCES = {
 def main() -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="benchmarks.prediction_error", description=__doc__)
-    parser.add_argument("--truth", type=Path, required=True, help="folder of the measured tables")
+    parser.add_argument("--truth", type=Path, default=_folder("OARLOCK_TRUTH"), help="folder of the measured tables")
     parser.add_argument("--source", action="append", choices=sorted(SOURCES), help="only these (default: all)")
     parser.add_argument("--limit", type=int, help="at most this many rows of a source, drawn with a fixed seed")
     parser.add_argument("--worst", type=int, default=0, help="also list this many of the worst rows")
     parser.add_argument("--library-path", type=Path, action="append", default=[], help="where timm, transformers … lie")
     parser.add_argument("--json", type=Path, help="write every prediction here")
     options = parser.parse_args()
+    if options.truth is None or not options.truth.is_dir():
+        parser.error("no measured tables: name their folder with --truth or OARLOCK_TRUTH")
+    options.library_path += [Path(part) for part in os.environ.get("OARLOCK_LIBRARIES", "").split(os.pathsep) if part]
     predictions: list[Prediction] = []
     for name in options.source or sorted(SOURCES):
         cases = list(SOURCES[name](options.truth))
@@ -60,6 +64,11 @@ def main() -> int:
     if options.json:
         options.json.write_text(json.dumps([_record(item.prediction.case, item.predicted_bytes) for item in scored]))
     return 0
+
+
+def _folder(variable: str) -> Path | None:
+    given = os.environ.get(variable)
+    return Path(given) if given else None
 
 
 def _record(case: Case, predicted: int) -> dict[str, object]:

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.oracles import environment
 from benchmarks.prediction_error.cpu_scripts import scripts
 from oarlock_profiler.adapters.sources import text_sources
 from oarlock_profiler.core.engine.engine import Engine
@@ -68,11 +69,14 @@ def _summary(errors: list[float]) -> str:
 def main() -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--python", type=Path, required=True, help="the oracle's interpreter")
+    parser.add_argument("--python", type=Path, default=environment.python(), help="the oracle's interpreter")
     parser.add_argument("--framework", choices=["paddle", "torch"], action="append")
     parser.add_argument("--library-path", type=Path, action="append", default=[], help="where timm, transformers … lie")
     parser.add_argument("--all", action="store_true", help="list every script, not just those over 1 %%")
     options = parser.parse_args()
+    if not options.python.exists():
+        parser.error("no oracle environment: python -m benchmarks.oracles.environment makes one")
+    options.library_path = options.library_path or [Path(path) for path in environment.library_paths()]
     for framework in options.framework or ["paddle", "torch"]:
         texts = dict(scripts(framework))
         truth = measured(options.python, framework, texts)

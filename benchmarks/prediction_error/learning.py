@@ -2,7 +2,8 @@
 
 Reads what ``benchmarks.prediction_error --json`` wrote. In random order each row becomes a completed run: first it is
 booked with what was learned so far, then it teaches. Printed: the share of fitting jobs that exceed their booking, and
-the mean headroom, cold to warm; an SVG of the curve is written beside the input.
+the mean headroom, cold to warm; the curve goes to ``--plot``. Then the same rows again with the truth of one family
+shifted by 20 %: what 50 of its runs leave of the error on its next ones, and what they do to the other families.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import statistics
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from typing import Any
 from oarlock_profiler.core.calibration import Key, correction, empty, update
 
 WINDOW = 200
+SHIFT, TAUGHT, LEAST_NEXT = 1.2, 50, 5
 WIDTH, HEIGHT, MARGIN = 720, 300, 40
 
 
@@ -26,7 +29,7 @@ def replayed(records: list[dict[str, Any]], seed: int) -> list[tuple[str, float]
     random.Random(seed).shuffle(drawn)
     state, found = empty(), []
     for number, record in enumerate(drawn):
-        key = Key("pytorch", record["family"], "float32", "A100-PCIE-40GB")
+        key = _key(record["family"])
         now = correction(state, key)
         booked = record["predicted_bytes"] * now.factor * now.reserve_ratio
         found.append((record["family"], booked / record["measured_bytes"]))
@@ -45,6 +48,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("predictions", type=Path)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--plot", type=Path, default=Path(__file__).with_name("cold_to_warm.svg"))
     options = parser.parse_args()
     records = [
         record
@@ -57,10 +61,48 @@ def main() -> int:
         _line(family, [pair for run in runs for pair in run if pair[0] == family])
     _line("first 200", [pair for run in runs for pair in run[:WINDOW]])
     _line("after 1000", [pair for run in runs for pair in run[1000:]])
-    curve = options.predictions.with_suffix(".svg")
-    curve.write_text(_svg([ratio for _, ratio in runs[0]]))
-    print(f"curve of the first seed: {curve}")
+    options.plot.write_text(_svg([ratio for _, ratio in runs[0]]))
+    print(f"curve of the first seed: {options.plot}")
+    for family in sorted({record["family"] for record in records}):
+        found = [shifted(records, family, seed) for seed in range(options.seeds)]
+        found = [item for item in found if item is not None]
+        if not found:
+            print(f"{family}: too few runs to shift")
+            continue
+        before, after, others = (statistics.mean(item[i] for item in found) for i in range(3))
+        print(
+            f"{family} shifted by {SHIFT - 1:.0%}: error on the next runs {before:.1%} before, {after:.1%} after "
+            f"{TAUGHT} runs; estimates of other families moved by {others:.2%}"
+        )
     return 0
+
+
+def shifted(records: list[dict[str, Any]], family: str, seed: int) -> tuple[float, float, float] | None:
+    """Median error of ``family`` before and after :data:`TAUGHT` shifted runs, and how far other families moved.
+
+    None when the family has too few rows.
+    """
+    own = [record for record in records if record["family"] == family]
+    random.Random(seed).shuffle(own)
+    if len(own) < TAUGHT + LEAST_NEXT:
+        return None
+    state = empty()
+    for number, record in enumerate(own[:TAUGHT]):
+        raw, measured = record["predicted_bytes"], round(SHIFT * record["measured_bytes"])
+        state, _ = update(state, _key(family), owner=f"owner{number % 7}", raw_bytes=raw, measured_bytes=measured)
+
+    def error(factor: float) -> float:
+        return statistics.median(
+            abs(factor * record["predicted_bytes"] / (SHIFT * record["measured_bytes"]) - 1) for record in own[TAUGHT:]
+        )
+
+    others = {record["family"] for record in records} - {family}
+    moved = max((abs(correction(state, _key(other)).factor - 1) for other in others), default=0.0)
+    return error(1.0), error(correction(state, _key(family)).factor), moved
+
+
+def _key(family: str) -> Key:
+    return Key("pytorch", family, "float32", "A100-PCIE-40GB")
 
 
 def _line(name: str, pairs: list[tuple[str, float]]) -> None:
