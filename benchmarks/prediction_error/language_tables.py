@@ -76,8 +76,17 @@ for step in range(100):
         optimizer.zero_grad()
 """
 
+_QUERY_AND_VALUE = "['q_proj', 'v_proj']"
 # litgpt stores a tied head as a weight of its own (scripts/convert_hf_checkpoint.py).
 _OWN_HEAD = ", tie_word_embeddings=False"
+
+
+def low_rank(
+    model: str, *, rank: int | str, targets: str, dropout: float, batch: int | str, length: int | str, **more: str
+) -> str:
+    """A LoRA fine-tuning script; ``dtype`` is a statement that converts the adapters, ``more`` goes to the loader."""
+    given = {"dtype": "", "more": "", **more}
+    return _LORA.format(model=model, rank=rank, targets=targets, dropout=dropout, batch=batch, length=length, **given)
 
 
 def hugging_face(truth: Path) -> Iterator[Case]:
@@ -101,13 +110,11 @@ def peft(truth: Path) -> Iterator[Case]:
         settings = re.search(r"peft=LORA r=(\d+) targets=(\[.*?\])", row["other_settings"])
         if not plain or settings is None:
             continue
-        script = _LORA.format(
-            model="meta-llama/Llama-3.2-3B",
+        script = low_rank(
+            "meta-llama/Llama-3.2-3B",
             rank=settings[1],
             targets=settings[2],
             dropout=0.0,
-            dtype="",
-            more="",
             batch=row["batch_size_per_gpu"],
             length=row["input_shape_or_seq_len"],
         )
@@ -132,13 +139,12 @@ def litgpt(truth: Path) -> Iterator[Case]:
         ):
             continue
         length = re.search(r"longest sample (\d+)", row["input_shape_or_seq_len"])
-        script = _LORA.format(
-            model=_LITGPT[row["model"]],
+        script = low_rank(
+            _LITGPT[row["model"]],
             rank=8,
-            targets=["q_proj", "v_proj"],
+            targets=_QUERY_AND_VALUE,
             dropout=0.05,
             dtype="model.to(torch.bfloat16)",
-            more="",
             batch=row["batch_size_per_gpu"],
             length=length[1] if length else 0,
         )
@@ -174,17 +180,21 @@ def litgpt_hub(truth: Path) -> Iterator[Case]:
         ):
             continue
         rank = re.search(r"lora_r=(\d+)", settings)
-        template = _LORA if rank else _FULL
-        script = template.format(
-            model=model,
-            rank=rank[1] if rank else 0,
-            targets=["q_proj", "v_proj"],
-            dropout=0.05,
-            dtype="model.to(torch.bfloat16)",
-            more=_OWN_HEAD if "gemma" in model else "",
-            batch=row["batch_size_per_gpu"],
-            length=row["input_shape_or_seq_len"],
-        )
+        batch, length = row["batch_size_per_gpu"], row["input_shape_or_seq_len"]
+        more = _OWN_HEAD if "gemma" in model else ""
+        if rank is None:
+            script = _FULL.format(model=model, more=more, batch=batch, length=length)
+        else:
+            script = low_rank(
+                model,
+                rank=rank[1],
+                targets=_QUERY_AND_VALUE,
+                dropout=0.05,
+                dtype="model.to(torch.bfloat16)",
+                more=more,
+                batch=batch,
+                length=length,
+            )
         yield _case(row, script, "A10G", "allocated", row["task"].split()[-1])
 
 

@@ -64,8 +64,8 @@ def main() -> int:
     options.plot.write_text(_svg([ratio for _, ratio in runs[0]]))
     print(f"curve of the first seed: {options.plot}")
     for family in sorted({record["family"] for record in records}):
-        found = [shifted(records, family, seed) for seed in range(options.seeds)]
-        found = [item for item in found if item is not None]
+        tried = (shifted(records, family, seed) for seed in range(options.seeds))
+        found = [item for item in tried if item is not None]
         if not found:
             print(f"{family}: too few runs to shift")
             continue
@@ -92,9 +92,8 @@ def shifted(records: list[dict[str, Any]], family: str, seed: int) -> tuple[floa
         state, _ = update(state, _key(family), owner=f"owner{number % 7}", raw_bytes=raw, measured_bytes=measured)
 
     def error(factor: float) -> float:
-        return statistics.median(
-            abs(factor * record["predicted_bytes"] / (SHIFT * record["measured_bytes"]) - 1) for record in own[TAUGHT:]
-        )
+        ratios = (record["predicted_bytes"] / (SHIFT * record["measured_bytes"]) for record in own[TAUGHT:])
+        return float(statistics.median(abs(factor * ratio - 1) for ratio in ratios))
 
     others = {record["family"] for record in records} - {family}
     moved = max((abs(correction(state, _key(other)).factor - 1) for other in others), default=0.0)

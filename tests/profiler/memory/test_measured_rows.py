@@ -1,7 +1,8 @@
 """A fixed small table of measured peaks, so that a change that worsens the estimates is seen at once.
 
-Measured by others: GPUMemNet (github.com/itu-rad/GPUMemNet, A100-40GB, nvidia-smi, the whole device) and SchedTune
-(github.com/hadeelalbahar/SchedTune, V100 16 GB). The campaigns' contexts are not published; each is one constant here,
+Measured by others: GPUMemNet (github.com/itu-rad/GPUMemNet, A100-40GB, nvidia-smi, the whole device), SchedTune
+(github.com/hadeelalbahar/SchedTune, V100 16 GB) and litgpt's table of fine-tuning configurations
+(github.com/Lightning-AI/litgpt config_hub/finetune/README.md, A10G, ``max_memory_allocated``). The campaigns' contexts are not published; each is one constant here,
 read off other rows of the same campaign.
 """
 
@@ -11,6 +12,7 @@ import time
 
 import pytest
 from benchmarks.prediction_error.gpumemnet import cnn_script, mlp_script, transformer_script
+from benchmarks.prediction_error.language_tables import low_rank
 from benchmarks.prediction_error.model_zoos import images
 
 from oarlock_profiler.adapters.devices import spec_named
@@ -65,6 +67,21 @@ CNNS = [
          ("batchnorm2d", 230688, 356), ("GELU", 230688, 0), ("linear", 288, 51552)],
         2139,
     ),
+    (
+        "input_channels:3_num_classes:377_depth:2_arch:residual_base_filters:82_batch:60_input_size:164_act:gelu_"
+        "dropout:0.22_dropout:True_batchnorm:False",
+        [("conv2d", 2205472, 328), ("conv2d", 2205472, 2296), ("GELU", 2205472, 0), ("dropout", 2205472, 0),
+         ("conv2d", 2205472, 60598), ("GELU", 2205472, 0), ("dropout", 2205472, 0), ("linear", 377, 31291)],
+        7579,
+    ),
+    (
+        "input_channels:3_num_classes:969_depth:2_arch:residual_base_filters:58_batch:26_input_size:104_act:softplus_"
+        "dropout:0.36_dropout:True_batchnorm:True",
+        [("conv2d", 627328, 232), ("batchnorm2d", 627328, 116), ("conv2d", 627328, 1624),
+         ("batchnorm2d", 627328, 116), ("Softplus", 627328, 0), ("dropout", 627328, 0), ("conv2d", 627328, 30334),
+         ("batchnorm2d", 627328, 116), ("Softplus", 627328, 0), ("dropout", 627328, 0), ("linear", 969, 57171)],
+        2681,
+    ),
 ]  # fmt: skip
 
 TRANSFORMERS = [
@@ -86,6 +103,9 @@ TRANSFORMERS = [
 ]
 
 PUBLISHED = [("resnet50", 64, 7675), ("resnet101", 32, 6153), ("densenet121", 64, 10571), ("resnet152", 64, 13821)]
+
+
+LOW_RANK = [("meta-llama/Meta-Llama-3-8B", 32, 1, 18816), ("mistralai/Mistral-7B-v0.2", 32, 2, 19703)]
 
 
 def reserved_mib(script: str, device: str, stack: Stack | None = None) -> float:
@@ -119,3 +139,20 @@ def test_published_models_within_8_percent(name: str, batch: int, measured_mib: 
     script = images(f"models.{name}()", batch, 224, "Adam of old", imports="from torchvision import models")
     found = reserved_mib(script, "V100 PCIe 16GB", Stack(loading="eager")) + V100_CONTEXT_MIB
     assert found == pytest.approx(measured_mib, rel=0.08)
+
+
+@pytest.mark.parametrize(("model", "rank", "batch", "measured_mib"), LOW_RANK)
+def test_low_rank_fine_tuning_within_3_percent(model: str, rank: int, batch: int, measured_mib: int) -> None:
+    script = low_rank(
+        model,
+        rank=rank,
+        targets="['q_proj', 'v_proj']",
+        dropout=0.05,
+        batch=batch,
+        length=512,
+        dtype="model.to(torch.bfloat16)",
+    )
+    reading = read(Request(entry="main.py"), text_sources({"main.py": script}), time.monotonic)
+    peaks = peaks_of(reading.trace, reading.framework, spec_named("A10G"))
+    assert peaks is not None
+    assert peaks.usage.allocated_bytes / MIB == pytest.approx(measured_mib, rel=0.03)
