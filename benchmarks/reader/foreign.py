@@ -146,7 +146,9 @@ class WithGiven:
 def read_entry(package: str, entry: str, arguments: list[str]) -> Reading:
     """Read one entry point; the other packages and the oracle's libraries are on the library path."""
     own = package.partition("/")[0]
-    libraries = [str(p) for p in folder().iterdir() if p.name not in (own, "accelerate")] + environment.library_paths()
+    libraries = [
+        str(p) for p in folder().iterdir() if p.name != own or own == "accelerate"
+    ] + environment.library_paths()
     sources: Sources = open_sources(folder() / package, library_paths=libraries)
     if (GIVEN / own).is_dir():
         sources = WithGiven(open_sources(folder() / package, library_paths=libraries), open_sources(GIVEN / own))

@@ -142,6 +142,7 @@ class Branches:
         if kind in ("break", "return") and f.loop and f.loop[-1] >= 0:
             m = self.machine
             unsteady = (m.trace.steps > 0 or m.engine.unstepped > 0) and not m.engine.steady
+            m.open_lists.doubt()
             return f.loop[-1] >= (patience(m) if unsteady else _WHILE_ROUNDS)
         return False
 

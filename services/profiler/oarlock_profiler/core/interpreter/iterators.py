@@ -264,7 +264,9 @@ def _instance(m: Machine, value: Instance) -> Iteration | None:
     getter = m.find(value, "__getitem__")
     if getter is MISSING or isinstance(value, (dict, list, tuple, str)):
         return None
-    return Iteration(_indexing(m, value, getter))
+    length = m.find(value, "__len__")
+    bound = m.call(length) if length is not MISSING else None
+    return Iteration(_indexing(m, getter, bound), exact=not isinstance(bound, Unknown))
 
 
 def _stepping(m: Machine, source: Instance) -> Iterator[Value]:
@@ -287,11 +289,9 @@ def _stepping(m: Machine, source: Instance) -> Iterator[Value]:
         del item
 
 
-def _indexing(m: Machine, value: Instance, getter: Value) -> Iterator[Value]:
+def _indexing(m: Machine, getter: Value, bound: Value) -> Iterator[Value]:
     from oarlock_profiler.core.interpreter.guarded import Swallow  # noqa: PLC0415 - cycle
 
-    length = m.find(value, "__len__")
-    bound = m.call(length) if length is not MISSING else None
     limit = bound if isinstance(bound, int) else m.budget.limits.loop
     if isinstance(bound, Unknown):
         limit = 1

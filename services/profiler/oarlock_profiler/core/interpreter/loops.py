@@ -32,7 +32,7 @@ def patience(m: Machine) -> int:
 class Watch:
     """Follows one loop: whether an optimiser stepped inside it, and whether it may stop."""
 
-    __slots__ = ("asked", "count", "endless", "frame", "items", "machine", "rounds", "start", "suspends", "where")
+    __slots__ = ("asked", "count", "followed", "frame", "items", "machine", "rounds", "start", "where")
 
     def __init__(self, machine: Machine, frame: Frame, iteration: Iteration | None, *, suspends: bool = False) -> None:
         self.machine = machine
@@ -42,21 +42,16 @@ class Watch:
         self.asked = machine.engine.backward_calls
         self.rounds = 0
         self.count: int | None = None
-        self.endless, self.suspends = False, suspends
+        # a generator's loop does not nest with those of its caller; one over known items holds no more than it shows
+        self.followed = not suspends and (iteration is None or not iteration.exact)
+        if self.followed:
+            machine.open_lists.enter(endless=iteration is not None)
         if iteration is not None:
             self.count = iteration.count
             self.items = iter(iteration.items)
             if self.count is None and iteration.exact and hasattr(iteration.items, "__len__"):
                 self.count = len(iteration.items)
-            if not iteration.exact:
-                self._open()
         frame.loop.append(-1 if iteration is not None else 0)
-
-    def _open(self) -> None:
-        """How often the loop goes round is not known (a generator's loop does not nest with those of its caller)."""
-        if not self.endless and not self.suspends:
-            self.endless = True
-            self.machine.open_lists.enter()
 
     def trained(self) -> bool:
         """Whether a training step lies inside the loop."""
@@ -74,7 +69,7 @@ class Watch:
     def close(self) -> None:
         """The loop is over."""
         self.frame.loop.pop()
-        if self.endless:
+        if self.followed:
             self.machine.open_lists.leave()
         if self.trained():
             self.machine.note_training_loop(self.where, self.count)
@@ -83,7 +78,8 @@ class Watch:
         """Whether a ``while`` goes round again for this condition."""
         m = self.machine
         if isinstance(truth, Unknown):
-            self._open()
+            if self.followed:
+                m.open_lists.doubt()
             if self.rounds == 0:
                 return True
             learns = self.trained() or m.engine.backward_calls > self.asked

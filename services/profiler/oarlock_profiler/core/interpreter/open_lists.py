@@ -13,6 +13,17 @@ _PLAIN = (str, bytes, int, float, complex, type(None), Unknown)
 WHY = "how many items it gets depends on a loop whose number of rounds is not known"
 
 
+class _Loop:
+    """A loop being walked: the lists made in it, and the older ones that got items in it."""
+
+    __slots__ = ("born", "endless", "grown")
+
+    def __init__(self, endless: bool) -> None:
+        self.endless = endless
+        self.born: set[int] = set()
+        self.grown: dict[int, list[Value]] = {}
+
+
 class OpenLists:
     """Which lists are open, and which lists were made inside the loops that are being walked.
 
@@ -21,30 +32,44 @@ class OpenLists:
 
     def __init__(self) -> None:
         self._open: dict[int, list[Value]] = {}
-        self._born: list[set[int]] = []
+        self._loops: list[_Loop] = []
 
-    def enter(self) -> None:
-        """A loop of unknown length begins."""
-        self._born.append(set())
+    def enter(self, *, endless: bool) -> None:
+        """A loop begins: one whose number of rounds is not known (``endless``), or one that may turn out so."""
+        self._loops.append(_Loop(endless))
+
+    def doubt(self) -> None:
+        """The innermost loop is left, or goes on, for a condition that is not known."""
+        if self._loops:
+            self._loops[-1].endless = True
 
     def leave(self) -> None:
         """It is over: what was made in it is as old as what was made around it."""
-        born = self._born.pop()
-        if self._born:
-            self._born[-1] |= born
+        loop = self._loops.pop()
+        if loop.endless:
+            for target in loop.grown.values():
+                self.mark(target)
+        if self._loops:
+            self._loops[-1].born |= loop.born
 
     def born(self, made: list[Value]) -> list[Value]:
         """A list is made (by a display, a comprehension, ``list()``)."""
         if self._open:
             self._open.pop(id(made), None)
-        if self._born:
-            self._born[-1].add(id(made))
+        if self._loops:
+            self._loops[-1].born.add(id(made))
         return made
 
     def grown(self, target: Value, item: Value) -> None:
         """``target`` got an item: in a loop of unknown length that began after ``target`` was made, it gets many."""
-        if self._born and id(target) not in self._born[-1]:
-            self.mark(target, item)
+        for loop in reversed(self._loops):
+            if id(target) in loop.born:
+                return
+            if loop.endless:
+                self.mark(target, item)
+                return
+            if type(target) is list and _plain(item):
+                loop.grown[id(target)] = target
 
     def mark(self, target: Value, item: Value = None) -> None:
         """Count ``target`` as open."""

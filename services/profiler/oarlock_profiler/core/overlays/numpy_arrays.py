@@ -222,9 +222,8 @@ class NdArray(HostObject):
 
     def py_setitem(self, context: Context, key: Value, value: Value) -> None:
         plain = _plain_key(key)
-        if self.data is not None and plain is not MISSING and isinstance(value, int | float):
-            self.data[plain] = value
-        else:
+        known = self.data is not None and plain is not MISSING and isinstance(value, int | float)
+        if not known or _real(lambda: self.data.__setitem__(plain, value) or True) is None:
             self.data = None
 
     def py_unary(self, context: Context, op: str) -> Value:

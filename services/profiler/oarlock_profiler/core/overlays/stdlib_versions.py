@@ -16,8 +16,18 @@ from oarlock_profiler.core.interpreter.errors import EXCEPTIONS
 from oarlock_profiler.core.interpreter.values import MISSING, Context, HostObject, Native, Unknown, Value
 from oarlock_profiler.core.overlays import load, registry
 from oarlock_profiler.core.overlays.registry import entry, register
+from oarlock_profiler.core.overlays.stdlib_files import bundle_path
 
-LIBRARIES = ("importlib", "packaging", "pkg_resources", "distutils", "pkgutil", "importlib_metadata", "looseversion")
+LIBRARIES = (
+    "importlib",
+    "packaging",
+    "pkg_resources",
+    "distutils",
+    "pkgutil",
+    "importlib_metadata",
+    "looseversion",
+    "pydoc",
+)
 _ASSUMED = {
     "torch": "2.7.1", "torchvision": "0.22.1", "torchaudio": "2.7.1", "paddlepaddle": "3.1.0",
     "paddlepaddle-gpu": "3.1.0",
@@ -169,3 +179,33 @@ def module_from_spec(m: Any, spec: Value) -> Value:
         if path is not None and data is not None:
             return m.importer.run(spec.name, path, data)
     return m.unknown("a module from a file that is not in the bundle")
+
+
+@entry("pkgutil.iter_modules", "pkgutil.walk_packages")
+def iter_modules(context: Any, path: Value = None, prefix: Value = "", *_more: Value) -> Value:
+    """The modules in folders of the bundle: (finder, name, whether it is a package)."""
+    start = prefix if isinstance(prefix, str) else ""
+    found: list[Value] = []
+    for folder in path if isinstance(path, (list, tuple)) else []:
+        inside = bundle_path(context, folder)
+        for name in context.sources.listdir(inside) if inside is not None else ():
+            if context.sources.exists(f"{inside}/{name}/__init__.py"):
+                found.append((None, start + name, True))
+            elif name.endswith(".py") and name != "__init__.py":
+                found.append((None, start + name.removesuffix(".py"), False))
+    return found
+
+
+@entry("pydoc.locate")
+def located(context: Any, path: Value, *_force: Value) -> Value:
+    """``pydoc.locate("package.module.Class")``: the object of that dotted path."""
+    if not isinstance(path, str):
+        return Unknown("an object whose path is not known", context.where)
+    parts = path.split(".")
+    for cut in range(len(parts) - 1, 0, -1):
+        found = context.importer.load(".".join(parts[:cut]))
+        for name in parts[cut:]:
+            found = MISSING if found is MISSING else context.find(found, name)
+        if found is not MISSING and not isinstance(found, Unknown):
+            return found
+    return context.unknown(f"{path} could not be found", name=path)
