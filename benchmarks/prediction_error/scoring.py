@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,15 +53,20 @@ def with_campaign_context(predictions: Sequence[Prediction]) -> list[Scored]:
     for each campaign, and one more for nets with batch normalisation (its kernels are loaded when first used). It is
     never taken from the row's own fold.
     """
-    known = [p for p in predictions if p.abstained is None and p.case.kind == "device"]
-    fitted = [p for p in known if p.case.scored and not p.case.out_of_memory]
+    told = [p for p in predictions if p.abstained is None and p.case.kind == "device"]
+    fitted = [p for p in told if p.case.scored and not p.case.out_of_memory]
 
-    def context(of: Prediction) -> float:
-        others = [p for p in fitted if p.case.surroundings == of.case.surroundings and p.case.fold != of.case.fold]
-        alike = [p for p in others if p.batch_norm == of.batch_norm]
+    @functools.cache
+    def found(surroundings: str, fold: int, batch_norm: bool) -> float | None:
+        others = [p for p in fitted if p.case.surroundings == surroundings and p.case.fold != fold]
+        alike = [p for p in others if p.batch_norm == batch_norm]
         chosen = alike if len(alike) >= LEAST_ALIKE else others
         left = [p.case.measured_bytes - p.reserved_bytes for p in chosen]
-        return statistics.median(left) if len(left) >= LEAST_ROWS else of.context_bytes
+        return statistics.median(left) if len(left) >= LEAST_ROWS else None
+
+    def context(of: Prediction) -> float:
+        known = found(of.case.surroundings, of.case.fold, of.batch_norm)
+        return of.context_bytes if known is None else known
 
     scored = []
     for prediction in predictions:
