@@ -192,29 +192,158 @@ def formulas(torch):
     }
 
 
+def build_paddle(paddle, source, lazy):
+    """The case's names; without values where none are needed and no constructor computes with them."""
+    if lazy:
+        with contextlib.suppress(Exception):
+            space = {}
+            # names of parameters must be unique in a process, and some packages give them
+            with paddle.LazyGuard(), paddle.utils.unique_name.guard():
+                exec(source, space)
+            return space
+    space = {}
+    with undrawn(paddle) if lazy else contextlib.nullcontext(), paddle.utils.unique_name.guard():
+        exec(source, space)
+    return space
+
+
+@contextlib.contextmanager
+def undrawn(paddle):
+    """Fill instead of drawing random numbers, which takes minutes for a large model on a CPU."""
+    operators, core = paddle._C_ops, paddle.base.core
+    names = ("gaussian", "uniform", "truncated_gaussian_random")
+    real = {name: getattr(operators, name) for name in names}
+
+    def filled(shape, *arguments, **_more):
+        dtype = next(a for a in arguments if isinstance(a, (core.VarDesc.VarType, core.DataType)))
+        return operators.full(shape, 0.5, dtype, arguments[-1])
+
+    for name in names:
+        setattr(operators, name, filled)
+    try:
+        yield
+    finally:
+        for name, operator in real.items():
+            setattr(operators, name, operator)
+
+
 def measure_paddle(case):
     import paddle
 
-    space = {"batch": 2}
-    exec(case["source"], space)
+    space = build_paddle(paddle, case["source"], lazy=not case.get("batches"))
     model = space["model"]
+    if not isinstance(model, paddle.nn.Layer):
+        return {"error": f"not a layer: {type(model).__name__}"}
     parameters = model.parameters()
     result = {
-        "parameters": sum(int(p.size) for p in parameters),
+        "parameters": sum(math.prod(p.shape) for p in parameters),
         "trainable": sum(int(p.size) for p in parameters if not p.stop_gradient),
     }
-    shapes = {}
+    for batch in case.get("batches") or ():
+        try:
+            space["batch"] = batch
+            result[str(batch)] = forward_paddle(paddle, model, eval(case["inputs"], space))
+        except Exception as error:
+            result[str(batch)] = {"error": f"{type(error).__name__}: {error}"[:300]}
+        gc.collect()
+    return result
+
+
+def forward_paddle(paddle, model, inputs):
+    """Leaf shapes, bytes kept for backward, FLOPs of forward and backward.
+
+    Kept are the tensors that PaddlePaddle hands to its hooks, each allocation once, without parameters and buffers;
+    ``held_bytes`` is what the allocator has given out since: it must agree but for what nothing needs any more.
+    """
+    stat = paddle.base.core.host_memory_stat_current_value
+    shapes, kept, alive, hooks = {}, {}, [], []
     for name, layer in model.named_sublayers():
         if not list(layer.children()):
-            layer.register_forward_post_hook(
-                lambda _m, _i, o, name=name: shapes.setdefault(name, [list(o.shape)]) and None
-            )
-    for batch in case.get("batches", ())[:1]:
-        space["batch"] = batch
-        with paddle.no_grad():
-            call(model, eval(case["inputs"], space))
-        result[str(batch)] = {"modules": shapes}
-    return result
+            hooks.append(layer.register_forward_post_hook(note_shape(paddle, shapes, name)))
+    own = {place(t) for t in [*model.parameters(), *model.buffers()]}
+
+    def pack(t):
+        if place(t) not in own:
+            kept[place(t)] = t._holder_size()
+            alive.append(t)
+        return t
+
+    gc.collect()
+    before = stat("Allocated", 0)
+    with counted(paddle) as flops, paddle.autograd.saved_tensors_hooks(pack, lambda t: t):
+        outs = call(model, inputs)
+    held = stat("Allocated", 0) - before
+    for hook in hooks:
+        hook.remove()
+    given = {place(t) for t in inputs}
+    return {
+        "modules": shapes,
+        "saved_bytes": sum(kept.values()),
+        "saved_without_inputs": sum(v for k, v in kept.items() if k not in given),
+        "held_bytes": held,
+        "shapes": [list(t.shape) for t in (outs if isinstance(outs, (list, tuple)) else [outs])],
+        "flops": sum(flops),
+    }
+
+
+def place(t):
+    """Where the allocation begins that a tensor lies in."""
+    return t.data_ptr() - t._offset()
+
+
+def note_shape(paddle, shapes, name):
+    def hook(_layer, _inputs, output):
+        if isinstance(output, paddle.Tensor):
+            shapes.setdefault(name, [list(output.shape)])
+
+    return hook
+
+
+@contextlib.contextmanager
+def counted(paddle):
+    """FLOPs of convolutions and products as PaddlePaddle calls them, by FlopCounterMode's rule.
+
+    Two for each multiply-add, once forward, and once for each operand that gets a gradient. PaddlePaddle has no such
+    counter: ``paddle.flops`` knows forward passes of some layers.
+    """
+    operators, found = paddle._C_ops, []
+
+    def counting(operator, work):
+        def run(*arguments, **named):
+            out = operator(*arguments, **named)
+            first, second = arguments[:2]
+            found.append(2 * work(first, second, out) * (1 + (not first.stop_gradient) + (not second.stop_gradient)))
+            return out
+
+        return run
+
+    def convolution(_x, weight, out):
+        # the weight's second dimension is already that of one group; every channel of the output takes one row of it
+        return math.prod(out.shape) * math.prod(weight.shape[1:])
+
+    def transposed(x, weight, _out):
+        return math.prod(x.shape) * math.prod(weight.shape[1:])
+
+    def product(x, _y, out):
+        return math.prod(out.shape) * x.shape[-1]
+
+    rules = {
+        "conv2d": convolution,
+        "depthwise_conv2d": convolution,
+        "conv3d": convolution,
+        "conv2d_transpose": transposed,
+        "matmul": product,
+        "linear": product,
+        "bmm": product,
+    }
+    real = {name: getattr(operators, name) for name in rules if hasattr(operators, name)}
+    for name, operator in real.items():
+        setattr(operators, name, counting(operator, rules[name]))
+    try:
+        yield found
+    finally:
+        for name, operator in real.items():
+            setattr(operators, name, operator)
 
 
 def main():
@@ -223,18 +352,20 @@ def main():
     for name, case in cases.items():
         begun = time.monotonic()
         try:
-            if case["framework"] == "paddle":
-                import paddle
+            # what packages print must not mix with the answer
+            with contextlib.redirect_stdout(sys.stderr):
+                if case["framework"] == "paddle":
+                    import paddle
 
-                version["paddle"] = paddle.__version__
-                found[name] = measure_paddle(case)
-            else:
-                import torch
+                    version["paddle"] = paddle.__version__
+                    found[name] = measure_paddle(case)
+                else:
+                    import torch
 
-                torch.set_num_threads(1)
-                version["torch"] = torch.__version__
-                keep = keep or declare_torchvision()
-                found[name] = measure_torch(case)
+                    torch.set_num_threads(1)
+                    version["torch"] = torch.__version__
+                    keep = keep or declare_torchvision()
+                    found[name] = measure_torch(case)
         except Exception as error:
             found[name] = {"error": f"{type(error).__name__}: {error}"[:300]}
         gc.collect()

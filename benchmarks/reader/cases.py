@@ -89,21 +89,6 @@ PADDLE = [
     "shufflenet_v2_swish",
     "LeNet",
 ]
-PADDLE_RUN = [
-    "resnet18",
-    "resnet50",
-    "vgg11",
-    "mobilenet_v1",
-    "mobilenet_v2",
-    "mobilenet_v3_small",
-    "densenet121",
-    "alexnet",
-    "squeezenet1_0",
-    "shufflenet_v2_x1_0",
-    "googlenet",
-    "LeNet",
-]
-
 TORCHVISION = [
     "alexnet",
     "convnext_base",
@@ -355,7 +340,7 @@ def _config(model: str) -> str:
 def _paddle(name: str) -> Case:
     source = f"import paddle\nfrom paddle.vision import models\nmodel = models.{name}()\n"
     shape = "batch, 1, 28, 28" if name == "LeNet" else "batch, 3, 224, 224"
-    return Case("paddle.vision", name, source, f"(paddle.randn([{shape}]),)", (2,) if name in PADDLE_RUN else ())
+    return Case("paddle.vision", name, source, f"(paddle.randn([{shape}]),)", (2, 4))
 
 
 def _torchvision(name: str) -> Case:

@@ -94,8 +94,9 @@ class Result:
 
 def compare(case: Case, real: dict[str, Any], built: Built, result: Result) -> None:
     """Add a case to its suite's score."""
-    if "parameters" not in real:
-        result.unbuildable[case.name] = str(real.get("error", "not measured"))
+    if not real.get("parameters"):
+        why_not = "no parameters" if "parameters" in real else "not measured"
+        result.unbuildable[case.name] = str(real.get("error", why_not))
         return
     result.tried += 1
     result.seconds.append(built.seconds)

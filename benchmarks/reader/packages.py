@@ -2,7 +2,7 @@
 
 - paddleclas: every name that ``ppcls.arch.backbone`` exports, called without arguments.
 - paddleseg: everything registered as a model or a backbone; what has no default is given where it is the number of
-  classes or the backbone.
+  classes, the backbone or its stages.
 - paddledet: everything registered below ``ppdet.modeling``, called without arguments; architectures by its ``create``.
 - segmentation-models-pytorch: every architecture with its default encoder, and a U-Net on every encoder of its own.
 
@@ -15,7 +15,11 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-GIVEN = {"num_classes": "num_classes=19", "backbone": "backbone=ResNet50_vd()"}
+GIVEN = {
+    "num_classes": "num_classes=19",
+    "backbone": "backbone=ResNet50_vd()",
+    "backbone_indices": "backbone_indices=(0, 1, 2, 3)",
+}
 """For what paddleseg's classes ask for without a default."""
 
 
@@ -56,10 +60,11 @@ def _paddledet(source: Path) -> Iterator[tuple[str, str]]:
             if isinstance(node, ast.ClassDef) and any(
                 isinstance(d, ast.Name) and d.id == "register" for d in node.decorator_list
             ):
-                text = f"import paddle\nfrom {module} import {node.name}\nmodel = {node.name}()\n"
+                text = f"from {module} import {node.name}\nmodel = {node.name}()\n"
                 if path.parent.name == "architectures":
-                    text = f"import paddle\nimport ppdet.modeling\nfrom ppdet.core.workspace import create\nmodel = create({node.name!r})\n"
-                yield node.name, text
+                    text = "import ppdet.modeling\nfrom ppdet.core.workspace import create\n"
+                    text += f"model = create({node.name!r})\n"
+                yield node.name, f"import paddle\n{text}"
 
 
 def _segmentation_models(source: Path) -> Iterator[tuple[str, str]]:
@@ -79,9 +84,9 @@ def _segmentation_models(source: Path) -> Iterator[tuple[str, str]]:
                 and ast.unparse(node.targets[0]).endswith("_encoders")
             ):
                 for key in node.value.keys:
-                    if isinstance(key, ast.Constant):
-                        name = f"Unet on {key.value}"
-                        yield name, f"{head}model = smp.Unet({key.value!r}, encoder_weights=None)\n"
+                    if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                        text = f"{head}model = smp.Unet({key.value!r}, encoder_weights=None)\n"
+                        yield f"Unet on {key.value}", text
 
 
 def _decorated(node: ast.ClassDef | ast.FunctionDef, registries: tuple[str, ...]) -> bool:
