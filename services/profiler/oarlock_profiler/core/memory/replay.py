@@ -48,10 +48,10 @@ class Usage:
     """Peaks of one device, in bytes.
 
     ``allocated_bytes`` is as the framework's own counter gives it (rounding included), ``tensor_bytes`` without
-    rounding; ``reserved_bytes`` what the allocator took from the device and ``pages_bytes`` what the device gave for
-    it. ``first_step_bytes`` and ``steady_bytes`` are allocated peaks up to and after the end of the first step (None
-    when the trace has no such part). ``parts_bytes`` are tensor bytes by part at the peak. ``out_of_memory`` says why
-    the replay stopped, when the allocator had a capacity.
+    rounding; ``reserved_bytes`` the most that the allocator held and ``pages_bytes`` what the device gave for it.
+    ``first_step_bytes`` and ``steady_bytes`` are allocated peaks up to and after the end of the first step (None when
+    the trace has no such part). ``parts_bytes`` are tensor bytes by part at the peak. ``out_of_memory`` says why the
+    replay stopped, when the allocator had a capacity.
     """
 
     allocated_bytes: int
@@ -82,6 +82,8 @@ class _Watch:
     step_tensor: int = 0
     peak_parts: dict[str, int] = field(default_factory=dict)
     peak_index: int = -1
+    reserved_peak: int = 0
+    pages_peak: int = 0
 
     def take(self, part: str, nbytes: int) -> None:
         """Count ``nbytes`` (negative: given back) of ``part``."""
@@ -91,6 +93,9 @@ class _Watch:
     def look(self, allocator: Allocator, index: int) -> bool:
         """Take note of what is allocated at event ``index``; True when it is the most so far."""
         now = allocator.allocated_bytes
+        # Cached memory may have been given back since: what counts is the most that was held.
+        self.reserved_peak = max(self.reserved_peak, allocator.reserved_bytes)
+        self.pages_peak = max(self.pages_peak, allocator.device_bytes)
         self.step_allocated = max(self.step_allocated, now)
         self.step_tensor = max(self.step_tensor, self.tensor)
         self.tensor_peak = max(self.tensor_peak, self.tensor)
@@ -184,8 +189,8 @@ def replay(
     return Usage(
         allocated_bytes=watch.allocated_peak,
         tensor_bytes=watch.tensor_peak,
-        reserved_bytes=allocator.reserved_bytes,
-        pages_bytes=allocator.device_bytes,
+        reserved_bytes=watch.reserved_peak,
+        pages_bytes=watch.pages_peak,
         first_step_bytes=first[0] if first else None,
         steady_bytes=steady[0] if steady else None,
         first_step_tensor_bytes=first[1] if first else None,
