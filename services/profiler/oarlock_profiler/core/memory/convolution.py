@@ -3,8 +3,8 @@
 With tensors in NCHW, cuDNN's tensor-core kernels work on NHWC copies whose channels are padded to a multiple of 8; the
 copies live in the workspace. What was seen on an A100 with TF32 (public peaks of the GPUMemNet campaign, mostly of nets
 in which one convolution sets the peak): the forward pass takes no scratch that shows; each of the two backward passes
-takes the padded copies of the layer's input and output, twice over for tensors of 41 to 400 channels (200 where the
-kernel is 1 × 1, seen on ResNet-50 and MobileNetV2). Layers with a stride take none that shows (found on the residual
+takes the padded copies of the layer's input and output, twice over for tensors of 41 to 400 channels. Where the kernel
+is 1 × 1 it is up to 200 channels, and nothing with at most 40 on a side (seen on ResNet-50 and MobileNetV2). Layers with a stride take none that shows (found on the residual
 nets of two of five folds). Beyond 400 channels the weight is copied twice. The first layer, whose input needs no
 gradient, takes one copy of its output above 112 channels. Beyond about 400 channels what cuDNN chooses varies, and nets
 of such layers are the estimate's weak spot.
@@ -53,6 +53,8 @@ class BackwardConvolution:
         if self.input_bytes / channels > STRIDED_FROM * self.output_bytes / self.out_channels:
             return 0
         pointwise = self.weight_bytes <= 4 * channels * self.out_channels
+        if pointwise and min(channels, self.out_channels) <= DOUBLED_ABOVE_CHANNELS:
+            return 0
         limit = POINTWISE_DOUBLED_UP_TO_CHANNELS if pointwise else DOUBLED_UP_TO_CHANNELS
         copies = _copies(channels, limit) * _padded(self.input_bytes, channels)
         wide = not pointwise and max(channels, self.out_channels) > DOUBLED_UP_TO_CHANNELS
