@@ -4,10 +4,10 @@ With tensors in NCHW, cuDNN's tensor-core kernels work on NHWC copies whose chan
 copies live in the workspace. What was seen on an A100 with TF32 (public peaks of the GPUMemNet campaign, mostly of nets
 in which one convolution sets the peak): the forward pass takes no scratch that shows; each of the two backward passes
 takes the padded copies of the layer's input and output, twice over for tensors of 41 to 400 channels. Where the kernel
-is 1 × 1 it is up to 200 channels, and nothing with at most 40 on a side (seen on ResNet-50 and MobileNetV2). Layers with a stride take none that shows (found on the residual
-nets of two of five folds). Beyond 400 channels the weight is copied twice. The first layer, whose input needs no
-gradient, takes one copy of its output above 112 channels. Beyond about 400 channels what cuDNN chooses varies, and nets
-of such layers are the estimate's weak spot.
+is 1 × 1 it is up to 200 channels, and nothing with at most 40 on a side (seen on ResNet-50 and MobileNetV2). Layers
+with a stride take none that shows (found on the residual nets of two of five folds). Beyond 400 channels the weight is
+copied twice. The first layer, whose input needs no gradient, takes one copy of its output above 112 channels. Beyond
+about 400 channels what cuDNN chooses varies, and nets of such layers are the estimate's weak spot.
 
 The sizes are worked out from the operator's record and the buffers allocated for it: a backward record moves
 ``dy + 2 dx + 2 dw`` bytes (gradients made, input and weight read), and its floating-point operations give the
