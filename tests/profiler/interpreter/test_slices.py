@@ -33,3 +33,14 @@ def test_ends_that_differ_by_what_is_not_known(ends: str) -> None:
 def test_known_ends_are_taken_as_they_are() -> None:
     ran = run("items, i, n = list(range(10)), 4, 3\ntaken = items[i:i + n]")
     assert ran["taken"] == [4, 5, 6]
+
+
+@pytest.mark.parametrize(("ends", "count"), [("1:27", 26), (":3", 3), ("2:10:2", 4), ("-4:-1", 3)])
+def test_fields_of_a_row_of_unknown_length(ends: str, count: int) -> None:
+    ran = run(f"row = open('data.txt').readline().split(' ')\ntaken = [int(v) for v in row[{ends}]]")
+    assert len(ran["taken"]) == count
+
+
+def test_a_limit_on_a_list_of_unknown_length_is_no_count() -> None:
+    ran = run("import os\ntaken = len(os.listdir('pictures')[:5000])")
+    assert not isinstance(ran["taken"], int)

@@ -9,6 +9,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from oarlock_profiler.core.interpreter.slices import columns
 from oarlock_profiler.core.interpreter.values import (
     MISSING,
     BoundMethod,
@@ -409,7 +410,10 @@ def getitem(m: Machine, target: Value, key: Value) -> Value:
     elif isinstance(target, Class):
         return m.class_getitem(target, key)
     if isinstance(target, Unknown):
-        return target if isinstance(key, slice) and target.item is not None else m.part(target, key)
+        if isinstance(key, slice) and (target.item is not None or target.hint == "list"):
+            count = columns(key)
+            return target if count is None else [m.part(target, index=0)] * count
+        return m.part(target, key)
     if m.open_lists.holds(target) and isinstance(key, (int, slice)):
         return m.open_lists.part(target, key)
     if _has_unknown(key):

@@ -15,6 +15,7 @@ from oarlock_profiler.core.interpreter.values import Unknown, Value
 
 _CALM = (ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.operator, ast.expr_context, ast.UnaryOp, ast.unaryop)
 _MOST_TERMS = 16
+MOST_COLUMNS = 64
 
 Term = tuple[str, ...]
 
@@ -74,6 +75,18 @@ def same_origin(lower: Value, upper: Value) -> int | None:
     start, begun = lower.origin or (lower, 0)
     end, ended = upper.origin or (upper, 0)
     return ended - begun if start is end else None
+
+
+def columns(key: slice) -> int | None:
+    """How many items a slice such as ``row[1:27]`` takes of a row of unknown length: those who write it count on them.
+
+    None for ends that are not known, and for what rather limits a list than picks fields (:data:`MOST_COLUMNS`).
+    """
+    start, stop, step = 0 if key.start is None else key.start, key.stop, 1 if key.step is None else key.step
+    if not all(type(v) is int for v in (start, stop, step)) or step < 1 or (start < 0) is not (stop < 0):
+        return None
+    count = len(range(start, stop, step))
+    return count if count <= MOST_COLUMNS else None
 
 
 def open_ended(value: Any) -> bool:

@@ -9,7 +9,7 @@ from oarlock_profiler.core.engine.shapes import matmul as matmul_shape
 from oarlock_profiler.core.engine.strides import as_view
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import Context, Value
-from oarlock_profiler.core.overlays.calling import Unknowable, engine_of, integers, names, operator, tensor
+from oarlock_profiler.core.overlays.calling import Unknowable, engine_of, integer, integers, names, operator, tensor
 from oarlock_profiler.core.overlays.elementwise import binary
 from oarlock_profiler.core.overlays.shaping import expand, is_contiguous, permute, reshaped, view
 
@@ -588,3 +588,30 @@ def stft(
     hop = hop_length if isinstance(hop_length, int) else size // 4
     length = shape[-1] + (size if center is not False else 0)
     return engine_of(context).apply("stft", [x], (*shape[:-1], size // 2 + 1, (length - size) // hop + 1), "complex64")
+
+
+@operator(["paddle.signal.frame"], rename={"x": "input"})
+def frame(
+    context: Context, input: Value, frame_length: Value, hop_length: Value, axis: Value = -1, name: Value = None
+) -> Value:
+    """Overlapping windows of a signal: ``(…, frame_length, frames)``, or ``(frames, frame_length, …)`` along axis 0."""
+    del name
+    x = tensor(context, input)
+    shape, size, hop = x.shape or (), integer(frame_length), integer(hop_length)
+    first = axis == 0 and len(shape) > 1
+    count = (shape[0 if first else -1] - size) // hop + 1
+    out = (count, size, *shape[1:]) if first else (*shape[:-1], size, count)
+    return engine_of(context).apply("frame", [x], out, x.dtype, saved=[x])
+
+
+@operator(["paddle.signal.overlap_add"], rename={"x": "input"})
+def overlap_add(context: Context, input: Value, hop_length: Value, axis: Value = -1, name: Value = None) -> Value:
+    """The inverse of :func:`frame`: windows added up."""
+    del name
+    x = tensor(context, input)
+    shape, hop = x.shape or (), integer(hop_length)
+    if axis == 0:
+        out = ((shape[0] - 1) * hop + shape[1], *shape[2:])
+    else:
+        out = (*shape[:-2], (shape[-1] - 1) * hop + shape[-2])
+    return engine_of(context).apply("overlap_add", [x], out, x.dtype, saved=[x])
