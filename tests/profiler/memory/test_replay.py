@@ -7,7 +7,7 @@ from tests.profiler.memory.hand_traces import A100, RTX_3090, WIDTH, linear_trac
 from oarlock_profiler.core.engine.trace import Op, Trace
 from oarlock_profiler.core.memory.allocator import PlainAllocator
 from oarlock_profiler.core.memory.caching import CachingAllocator
-from oarlock_profiler.core.memory.convolution import backward_of
+from oarlock_profiler.core.memory.convolution import BackwardConvolution, backward_of
 from oarlock_profiler.core.memory.libraries import CUBLAS_WORKSPACE_BYTES, Libraries
 from oarlock_profiler.core.memory.peaks import Stack, peaks_of, runs_within
 from oarlock_profiler.core.memory.replay import devices_of, replay
@@ -127,3 +127,47 @@ def test_scratch_of_a_convolution_is_its_padded_copies_twice_over() -> None:
     assert (found.in_channels, found.out_channels) == (89, 89)
     assert found.scratch_bytes == 2 * 2 * tensor // 89 * 96 + weight
     assert Libraries("pytorch", 70).scratch_bytes(op, [tensor, weight]) == 0  # float32 has no tensor cores there
+
+
+def convolution(*, stride: int, channels: int, kernel: int) -> BackwardConvolution:
+    tensor = 4 * 16 * channels * 64 * 64
+    weight = 4 * channels * channels * kernel * kernel
+    return BackwardConvolution(tensor, tensor // stride**2, weight, channels, channels, first_layer=False)
+
+
+def test_strided_and_narrow_pointwise_convolutions_take_no_scratch() -> None:
+    assert convolution(stride=1, channels=64, kernel=3).scratch_bytes > 0
+    assert convolution(stride=2, channels=64, kernel=3).scratch_bytes == 0
+    assert convolution(stride=1, channels=64, kernel=1).scratch_bytes > 0
+    assert convolution(stride=1, channels=24, kernel=1).scratch_bytes == 0
+
+
+def test_a_full_device_does_without_scratch() -> None:
+    tensor, weight = 4 * 16 * 64 * 64 * 64, 4 * 64 * 64 * 9
+    flops = 4 * (tensor // 4) * 64 * 9
+    trace = Trace()
+    trace.phase = "backward"
+    kept = [trace.allocate(n, "saved", device="gpu:0", op="conv2d", where=None) for n in (tensor, tensor, weight)]
+    trace.add(Op("conv2d", "conv2d", "float32", "forward", flops, tensor, 0, "", None))
+    made = [trace.allocate(n, "temporary", device="gpu:0", op="conv2d", where=None) for n in (tensor, weight)]
+    moved = 3 * tensor + 2 * weight
+    trace.add(Op("conv2d_backward", "conv2d_grad", "float32", "backward", flops, moved, 0, "", None, True))
+    libraries = Libraries("pytorch", 80)
+    free = replay(trace, "gpu:0", CachingAllocator(), libraries=libraries)
+    assert free.reserved_bytes > 5 * tensor
+    full = replay(trace, "gpu:0", CachingAllocator(4 * tensor), libraries=libraries)
+    assert full.out_of_memory is None
+    assert full.reserved_bytes <= 4 * tensor
+    del kept, made
+
+
+def test_what_was_reserved_counts_after_it_was_given_back() -> None:
+    trace = Trace()
+    for nbytes in (60 * MIB, 20 * MIB, 80 * MIB):
+        storage = trace.allocate(nbytes, "activation", device="gpu:0", op="", where=None)
+        del storage
+    usage = replay(trace, "gpu:0", CachingAllocator(100 * MIB))
+    assert usage.out_of_memory is None
+    assert usage.reserved_bytes == 80 * MIB
+    trace.allocate(MIB, "activation", device="gpu:0", op="", where=None)
+    assert replay(trace, "gpu:0", CachingAllocator(81 * MIB)).reserved_bytes == 80 * MIB
