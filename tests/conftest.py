@@ -6,8 +6,13 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from oarlock_runtime import Bus, EmbeddedServer
+
+# An example's wall time says how busy the machine is, nothing of the code.
+settings.register_profile("oarlock", deadline=None)
+settings.load_profile("oarlock")
 
 
 @pytest.fixture

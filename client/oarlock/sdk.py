@@ -37,6 +37,9 @@ M = TypeVar("M", bound=BaseModel)
 CONNECT_SECONDS = 5.0
 """How long a client waits for a server before it says that there is none."""
 
+SUBMIT_REPEAT_SECONDS = 3.0
+"""How long the profiler's answer is awaited before another one is asked: the first may have died over it."""
+
 
 class TaskNotFound(LookupError):
     """No task has this id."""
@@ -128,10 +131,12 @@ class AsyncClient:
             key = await self.bus.bundles.put(packed.archive)
             ready = ready.model_copy(update={"source": ready.source.model_copy(update={"bundle": key})})
         if ready.task_id is None:
-            # Chosen here, so that a repeated request (after a time-out) is the same task.
+            # Chosen here, so that a repeated request is the same task.
             ready = ready.model_copy(update={"task_id": uuid.uuid4().hex[:12]})
         try:
-            answer = await self.bus.request(self.bus.subjects.submit(), ready, timeout_seconds=timeout_seconds)
+            answer = await self.bus.request(
+                self.bus.subjects.submit(), ready, timeout_seconds, repeat_seconds=SUBMIT_REPEAT_SECONDS
+            )
             reply, _ = read(SubmitReply, answer.data)
         except RemoteError as error:
             reply, _ = read(SubmitReply, error.reply)

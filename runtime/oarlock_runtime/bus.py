@@ -287,8 +287,17 @@ class Bus:
         timeout_seconds: float = REQUEST_TIMEOUT_SECONDS,
         *,
         headers: Mapping[str, str] | None = None,
+        repeat_seconds: float | None = None,
     ) -> BusMessage:
         """Ask and await one answer.
+
+        Args:
+            subject: who is asked.
+            payload: what is asked.
+            timeout_seconds: for the answer.
+            headers: more headers.
+            repeat_seconds: ask again after this long, and when nobody serves the subject yet, as long as there is
+                time: whoever was asked may have died over it. Only for what may be asked twice.
 
         Raises:
             BusUnavailable: nobody serves the subject, or no answer in time.
@@ -297,12 +306,24 @@ class Bus:
         all_headers = event_headers(self.subjects.event_type(subject), self.source, None, headers)
         data = encode(payload)
         check_size(all_headers, data, self.client.max_payload)
-        try:
-            msg = await self.client.request(subject, data, timeout=timeout_seconds, headers=all_headers)
-        except nats.errors.NoRespondersError as error:
-            raise BusUnavailable(f"nobody serves {subject!r}", 1.0, fix="start the service that does") from error
-        except (nats.errors.Error, TimeoutError) as error:
-            raise BusUnavailable(f"no answer from {subject!r} within {timeout_seconds:g} s") from error
+        deadline = asyncio.get_running_loop().time() + timeout_seconds
+        while True:
+            left = deadline - asyncio.get_running_loop().time()
+            try:
+                msg = await self.client.request(
+                    subject, data, timeout=min(left, repeat_seconds or left), headers=all_headers
+                )
+                break
+            except (nats.errors.Error, TimeoutError) as error:
+                left = deadline - asyncio.get_running_loop().time()
+                if repeat_seconds is not None and left > _RETRY_PAUSE_SECONDS and not self.client.is_closed:
+                    await asyncio.sleep(_RETRY_PAUSE_SECONDS)
+                elif isinstance(error, nats.errors.NoRespondersError):
+                    raise BusUnavailable(
+                        f"nobody serves {subject!r}", 1.0, fix="start the service that does"
+                    ) from error
+                else:
+                    raise BusUnavailable(f"no answer from {subject!r} within {timeout_seconds:g} s") from error
         answer = BusMessage.received(msg)
         if ERROR_HEADER in answer.headers:
             body = answer.json()

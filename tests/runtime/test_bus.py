@@ -6,6 +6,7 @@ import asyncio
 import re
 
 import pytest
+from nats.aio.msg import Msg
 from pydantic import BaseModel
 
 from oarlock_runtime import (
@@ -207,6 +208,23 @@ async def test_requests_are_answered_with_results_faults_and_errors(bus: Bus) ->
 async def test_an_unserved_request_fails_at_once(bus: Bus) -> None:
     with pytest.raises(BusUnavailable, match="nobody serves"):
         await bus.request(bus.subjects.submit(), {}, timeout_seconds=30)
+
+
+async def test_a_request_that_may_be_repeated_outlives_who_was_asked_first(bus: Bus) -> None:
+    asked: list[bytes] = []
+
+    async def answer_the_second(message: Msg) -> None:
+        asked.append(message.data)
+        if len(asked) == 2:
+            await message.respond(b"{}")
+
+    asking = asyncio.create_task(
+        bus.request(bus.subjects.submit(), {"n": 1}, timeout_seconds=30, repeat_seconds=0.5)
+    )  # nobody serves it yet
+    await asyncio.sleep(0)
+    await bus.client.subscribe(bus.subjects.submit(), cb=answer_the_second)
+    assert (await asking).json() == {}
+    assert len(asked) == 2 and len(set(asked)) == 1
 
 
 async def test_a_slow_request_does_not_hold_up_the_next(bus: Bus) -> None:
