@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 ROWS = 1009
 """Stands for a number of rows that is not known (a prime, so that it is hardly met by chance): ``len`` is unknown, and
 so is the length of a data set that has as many."""
+SEQUENCE = 127
+"""The same for a list of numbers, such as the tokens of a text, where the task does not say how long they are."""
+STAND_INS = frozenset({ROWS, SEQUENCE})
+"""A data set of so many samples is one whose length is not known."""
 
 
 class Property:
@@ -51,12 +55,13 @@ class Tensor(HostObject):
 
     ``node`` is the operator that made it, ``output_index`` which of its outputs it is; leaves have no node.
     ``value`` is the content where it is small and known: a number for no dimension, a list for one.
+    ``lineage``: of an unknown tensor, an empty one through which gradients reach what it was made of.
     ``cleared``: its gradient is kept but counts as none (PaddlePaddle's ``clear_grad``).
     """
 
     __slots__ = (
-        "attrs", "cleared", "device", "dtype", "engine", "grad", "is_buffer", "is_parameter", "is_view", "name", "node",
-        "output_index", "requires_grad", "shape", "storage", "strides", "value", "why",
+        "attrs", "cleared", "device", "dtype", "engine", "grad", "is_buffer", "is_parameter", "is_view", "lineage",
+        "name", "node", "output_index", "requires_grad", "shape", "storage", "strides", "value", "why",
     )  # fmt: skip
 
     def __init__(
@@ -91,6 +96,7 @@ class Tensor(HostObject):
         self.name: str | None = None
         self.strides: tuple[int, ...] | None = None
         self.attrs: dict[str, Value] | None = None
+        self.lineage: Tensor | None = None
 
     @property
     def nbytes(self) -> int:

@@ -81,13 +81,33 @@ def guarded(context: Context, fn: Callable[..., Value], args: Sequence[Value], k
     try:
         return fn(context, *args, **kwargs)
     except Unknowable as reason:
-        return context.engine.unknown_tensor(str(reason))
+        return _lost(context, str(reason), args, kwargs)
     except ShapeError as error:
         context.findings.gap(fn.__name__, context.where, str(error))
-        return context.engine.unknown_tensor(str(error))
+        return _lost(context, str(error), args, kwargs)
     except (TypeError, ValueError, IndexError, KeyError, AttributeError, ZeroDivisionError, OverflowError) as error:
         count_internal_error(context, fn.__name__, error)
         return context.engine.unknown_tensor(f"{fn.__name__}: {error}")
+
+
+def _lost(context: Context, why: str, args: Sequence[Value], kwargs: dict[str, Value]) -> Tensor:
+    """An unknown result. What it was made of still learns: the empty tensor of its lineage passes gradients on."""
+    engine = engine_of(context)
+    made = engine.unknown_tensor(why)
+    sources = [t for value in (*args, *kwargs.values()) for t in _sources(value)]
+    if sources and engine.grad_enabled:
+        made.lineage = engine.apply("reshape", sources, (0,), sources[0].dtype)
+    return made
+
+
+def _sources(value: Value) -> list[Tensor]:
+    if isinstance(value, (list, tuple)):
+        return [t for item in value[:256] for t in _sources(item)]
+    if not isinstance(value, Tensor):
+        return []
+    if value.shape is None:
+        return [value.lineage] if value.lineage is not None else []
+    return [value] if value.requires_grad else []
 
 
 def count_internal_error(context: Context, what: str, error: Exception) -> None:

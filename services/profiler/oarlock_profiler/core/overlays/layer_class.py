@@ -78,6 +78,7 @@ def layer(
     def initialise(context: Context, self: LayerInstance, *args: Value, **kwargs: Value) -> None:
         self.where = self.where or context.where
         kwargs.pop("name", None)
+        self.config["given"] = {k: v for k, v in kwargs.items() if not isinstance(v, Tensor | LayerInstance)}
         try:
             init(context, self, *args, **kwargs)
         except Unknowable as reason:
@@ -109,7 +110,11 @@ def demanded(context: Context, value: Value, shape: tuple[int, ...], what: str) 
     engine = engine_of(context)
     batch = engine.assumed_batch or 32
     why = value.why or "the input is not known"
-    made = engine.tensor((batch, *shape), kind="input", op="assumed")
+    lineage = value.lineage if isinstance(value, Tensor) else None
+    if lineage is not None:
+        made = engine.apply("reshape", [lineage], (batch, *shape), lineage.dtype)
+    else:
+        made = engine.tensor((batch, *shape), kind="input", op="assumed")
     context.findings.gap(what, context.where, why, assumed=list(made.shape or ()))
     return made
 

@@ -364,7 +364,9 @@ def backward(
     engine_of(context).backward_asked()
     if x.shape is None:
         context.findings.gap("backward", context.where, x.why or "the loss is not known")
-        return None
+        if x.lineage is None:
+            return None
+        x = x.lineage
     if isinstance(gradient, bool):
         retain_graph, gradient = gradient, None
     given = kwargs.get("grad_tensor", gradient)
