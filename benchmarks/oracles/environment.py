@@ -15,10 +15,20 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-PACKAGES = ("torch==2.13.0", "paddlepaddle==3.3.1", "transformers==5.24.0", "numpy<2.4", "setuptools")
-ALONE = ("timm==1.0.31",)
-"""Installed without what they ask for: timm would bring a torchvision that does not match a CPU build of PyTorch."""
-SOURCES = ("torchvision==0.28.0",)
+PACKAGES = ("torch==2.13.0", "paddlepaddle==3.3.1", "transformers==5.24.0", "numpy<2.4", "setuptools<81")
+ALONE = (
+    "timm==1.0.31", "opencv-python-headless", "scipy", "scikit-learn", "joblib", "threadpoolctl", "cloudpickle", "loky",
+    "narwhals", "pandas", "pytz", "python-dateutil", "six", "tzdata", "matplotlib", "cycler", "pyparsing", "kiwisolver",
+    "contourpy", "fonttools", "prettytable", "wcwidth", "typeguard", "terminaltables", "requests", "urllib3",
+    "charset-normalizer", "pycocotools", "shapely", "lap", "motmetrics", "xmltodict", "easydict", "faiss-cpu",
+    "pyclipper", "visualdl",
+)  # fmt: skip
+"""Installed without what they ask for: timm would bring a torchvision that does not match a CPU build of PyTorch, and
+the others are only there because packages of models import them."""
+SOURCES = (
+    "torchvision==0.28.0", "paddleclas==2.6.0", "paddleseg==2.8.0", "paddledet==2.6.0",
+    "segmentation-models-pytorch==0.6.0",
+)  # fmt: skip
 
 
 def root() -> Path:

@@ -82,7 +82,8 @@ def main() -> int:
         print("no oracle environment: make one with `python -m benchmarks.oracles.environment`", file=sys.stderr)
         return 2
     if options.measure:
-        models.store([models.ask(models.suite_cases(suite)) for suite in options.suite or models.SUITES])
+        known = models.measured()  # suites that are not asked about keep what was said of them
+        models.store([known, *(models.ask(models.suite_cases(suite)) for suite in options.suite or models.SUITES)])
     truth = models.measured()
     results = [
         models.score(s, models.suite_cases(s), truth["cases"], step=not options.no_step)

@@ -1,7 +1,7 @@
 """Library models, read as text: parameters, shapes, bytes kept and FLOPs are what the frameworks themselves say."""
 
 import pytest
-from benchmarks.reader import models
+from benchmarks.reader import models, packages
 from benchmarks.reader.cases import Case
 from benchmarks.reader.cases import cases as all_cases
 
@@ -10,6 +10,10 @@ SAMPLE = {
     "torchvision": 4,
     "timm": 8,
     "transformers": 4,
+    "paddleclas": 12,
+    "paddleseg": 8,
+    "paddledet": 6,
+    "segmentation-models-pytorch": 8,
 }
 """One case in so many of each suite is read here; the whole is ``make bench-reader``."""
 LIVE = ("paddle.vision:resnet18", "torchvision:resnet18", "torchvision:swin_t", "transformers:GPT2LMHeadModel")
@@ -28,7 +32,8 @@ def truth() -> dict[str, object]:
 @pytest.mark.parametrize("suite", models.SUITES)
 def test_parameters(suite: str, oracles: list[str], truth: dict[str, object]) -> None:
     result = models.score(suite, chosen(suite), truth, step=False)
-    assert result.tried >= len(chosen(suite)) * 0.9
+    # of the packages' classes, many ask for arguments, or are losses and the like: the framework builds fewer
+    assert result.tried >= len(chosen(suite)) * (0.2 if suite in packages.SUITES else 0.9)
     assert result.equal / result.tried >= models.TARGETS[suite], result.failed
 
 
@@ -38,9 +43,8 @@ def test_steps(suite: str, oracles: list[str], truth: dict[str, object]) -> None
     result = models.score(suite, stepped, truth)
     assert result.leaves > 100
     assert result.leaves_equal / result.leaves >= 0.99, result.wrong_leaves
-    if suite != "paddle.vision":
-        assert models.spread(result.saved)[0] <= 0.01, result.saved
-        assert models.spread(result.flops)[0] <= 0.01, result.flops
+    assert models.spread(result.saved)[0] <= 0.01, result.saved
+    assert models.spread(result.flops)[0] <= 0.01, result.flops
 
 
 def test_the_frameworks_still_say_so(oracles: list[str], truth: dict[str, object]) -> None:

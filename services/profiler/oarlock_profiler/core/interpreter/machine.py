@@ -261,6 +261,8 @@ class Machine:
             if value.hint in ("int", "float", "str", "bool", "list", "dict", "tuple"):
                 return self.issubclass(self.builtins[value.hint], cls)
             return Unknown(value.why, value.where, "bool", name=value.name)
+        if isinstance(value, HostObject) and cls.qualname == "collections.abc.Callable":
+            return type(value).py_call is not HostObject.py_call
         mine = self.type_of(value)
         if isinstance(mine, Unknown):
             return mine

@@ -174,10 +174,12 @@ def create_parameter(
     default_initializer: Value = None,
 ) -> Value:
     """PaddlePaddle's maker of parameters; ``attr`` False makes none."""
-    del self, is_bias, default_initializer
+    del self, is_bias
     if attr is False:
         return None
-    return parameter(context, integers(shape), attr, dtype_name(dtype))
+    initializer = getattr(attr, "fields", {}).get("initializer") or default_initializer
+    assigned = getattr(initializer, "shape", None)
+    return parameter(context, assigned if assigned is not None else integers(shape), attr, dtype_name(dtype))
 
 
 def create_tensor(
@@ -487,8 +489,17 @@ def _copied(context: Context, value: Value, done: dict[int, Value]) -> Value:
 
 
 def _missing(context: Context, self: LayerInstance, name: Value) -> Value:
-    """``super().__getattr__(name)`` of a name that is nowhere."""
+    """A name that is nowhere; PaddlePaddle's layers keep much of what they were given behind an underscore."""
     del context
+    layer = any(c.qualname.startswith("paddle.nn.") and c is not MODULE["paddle"] for c in self.cls.mro)
+    if layer and isinstance(name, str) and name.startswith("_"):
+        words = ("weight_attr", "param_attr") if name in ("_weight_attr", "_param_attr") else (name[1:],)
+        for word in words:
+            given = self.attrs.get(word, self.config.get("given", {}).get(word, MISSING))
+            if given is not MISSING and not isinstance(given, Tensor | LayerInstance):
+                return given
+        if name.endswith("_attr") or name == "_name":
+            return None
     raise Raised(exception("AttributeError", f"{self.cls.name} has no attribute {name!r}"), implicit=True)
 
 

@@ -110,13 +110,9 @@ def _paddle_batch_norm(name: str, base: Class | None = None) -> Class:
             _data_format=given.get("data_format", given.get("data_layout")),
         )
         self.config["global"] = given.get("use_global_stats") is True
-        self.attrs["weight"] = parameter(context, (count,), weight_attr)
-        if weight_attr is False:
-            self.attrs["weight"].requires_grad = False
         bias_attr = given.get("bias_attr")
-        self.attrs["bias"] = parameter(context, (count,), bias_attr)
-        if bias_attr is False:
-            self.attrs["bias"].requires_grad = False
+        self.attrs["weight"] = parameter(context, (count,), weight_attr) if weight_attr is not False else None
+        self.attrs["bias"] = parameter(context, (count,), bias_attr) if bias_attr is not False else None
         for statistic in ("_mean", "_variance"):
             # PaddlePaddle keeps running statistics as parameters that are not trained: parameters() gives them too.
             made = engine_of(context).parameter((count,), None, False)

@@ -82,10 +82,11 @@ register(
 
 
 class Initializer(HostObject):
-    """An initialiser: called with a parameter, it fills it in place."""
+    """An initialiser: called with a parameter, it fills it in place. What is assigned (``shape``) also shapes it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, shape: tuple[int, ...] | None = None) -> None:
         self.name = name
+        self.shape = shape
 
     def py_type(self) -> str:
         return self.name
@@ -104,6 +105,16 @@ for _short in INITIALIZERS:
     for _prefix in ("paddle.nn.initializer", "paddle.fluid.initializer"):
         _full = f"{_prefix}.{_short}"
         register(_full, Native(_full, lambda context, *args, _full=_full, **kwargs: Initializer(_full)))
+
+
+def _assign(context: Context, value: Value, name: Value = None) -> Value:
+    """The parameter takes the shape of what is assigned, whatever it was asked to have."""
+    del context, name
+    shape = getattr(value, "shape", None)
+    return Initializer("paddle.nn.initializer.Assign", shape if isinstance(shape, tuple) else None)
+
+
+register("paddle.nn.initializer.Assign", Native("paddle.nn.initializer.Assign", _assign))
 register(
     "paddle.nn.initializer.set_global_initializer",
     Native("set_global_initializer", lambda context, *args, **kwargs: None),
