@@ -1,6 +1,8 @@
-"""The NATS client, made safe against what strangers may put on the bus."""
+"""The NATS client, made safe against what strangers may put on the bus, and against its own slow moments."""
 
 from __future__ import annotations
+
+import asyncio
 
 from nats.aio.client import Client
 
@@ -24,3 +26,13 @@ class SafeClient(Client):
             log.warning("unreadable headers dropped", error=repr(error))
             return {}
         return parsed
+
+    async def _process_pong(self) -> None:
+        """Take a server's answer to a ping, also to one whose asker has gone.
+
+        In nats-py 2.16 an answer that comes after ``flush`` has given up raises in the read loop, which ends it without
+        a word: the connection stays open and deaf until two more pings are missed.
+        """
+        if self._pongs and self._pongs[0].done():
+            self._pongs[0] = asyncio.get_running_loop().create_future()
+        await super()._process_pong()

@@ -280,6 +280,16 @@ async def test_a_message_that_cannot_be_buried_is_kept(bus: Bus, recorder: Recor
                 break
 
 
+async def test_a_flush_that_gave_up_leaves_the_connection_hearing(bus: Bus) -> None:
+    flushing = asyncio.create_task(bus.client.flush())
+    await asyncio.sleep(0)  # the ping is on its way
+    flushing.cancel()
+    await asyncio.gather(flushing, return_exceptions=True)
+    async with asyncio.timeout(5):  # far less than it takes to notice missing pings
+        await bus.publish(bus.subjects.submitted(), {"n": 1})
+        await bus.publish(bus.subjects.submitted(), {"n": 2})
+
+
 @pytest.mark.parametrize(
     "headers",
     [
