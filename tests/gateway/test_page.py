@@ -42,6 +42,7 @@ async def page() -> AsyncIterator[Page]:
         try:
             tab = await browser.new_page(viewport={"width": 1400, "height": 900}, locale="en-US")
             tab.set_default_timeout(20_000)
+            expect.set_options(timeout=20_000)
             yield tab
         finally:
             await browser.close()
