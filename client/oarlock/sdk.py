@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from oarlock.bundle import Packed, load
 from oarlock.connection import Connection
-from oarlock_runtime import Bus, BusMessage, InvalidPayload, RemoteError
+from oarlock_runtime import CORDONS_KEY, Bus, BusMessage, InvalidPayload, RemoteError
 from oarlock_schemas import (
     FINAL,
     DeviceState,
@@ -259,11 +259,21 @@ class AsyncClient:
         """Every device that its node reports now, with its leases, by site, node and kind."""
         devices = await self.bus.bucket("devices", DeviceState).items()
         books = {key: e.value for key, e in (await self.bus.bucket("leases", LeaseBook).items()).items()}
-        states = sorted((e.value for e in devices.values()), key=lambda d: (d.site, d.node, d.kind, d.uid))
+        cordons = await self.bus.bucket("policy").get(CORDONS_KEY)
+        off = cordons.value if cordons is not None else {}
+        states = sorted(
+            (
+                e.value.model_copy(update={"cordoned": True}) if {e.value.uid, e.value.node} & off.keys() else e.value
+                for e in devices.values()
+            ),
+            key=lambda d: (d.site, d.node, d.kind, d.uid),
+        )
         return [FleetDevice(s, books.get(s.uid, LeaseBook(device_uid=s.uid))) for s in states]
 
     async def cordon(self, name: str, *, cordoned: bool = True) -> list[str]:
         """Keep new tasks off a device (by uid) or off every device of a node, or let them on again; runs go on.
+
+        It lasts while the node is away, until somebody lifts it.
 
         Returns:
             The uids that were changed.
@@ -272,17 +282,19 @@ class AsyncClient:
             DeviceNotFound: neither a device nor a node of this name reports now.
         """
         bucket = self.bus.bucket("devices", DeviceState)
-        matching = {
-            key: entry.value
-            for key, entry in (await bucket.items()).items()
-            if name in {entry.value.uid, entry.value.node}
-        }
-        if not matching:
+        all_ = {key: entry.value for key, entry in (await bucket.items()).items()}
+        matching = {key: state for key, state in all_.items() if name in {state.uid, state.node}}
+        policy = self.bus.bucket("policy")
+        stored = await policy.get(CORDONS_KEY)
+        away = not cordoned and stored is not None and name in stored.value
+        if not matching and not away:
             raise DeviceNotFound(f"no device or node {name!r} reports now; `oarlock fleet` lists them")
 
         def change(state: DeviceState | None) -> DeviceState | None:
             return None if state is None else state.model_copy(update={"cordoned": cordoned})
 
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        await policy.change(CORDONS_KEY, lambda off: _cordons(off or {}, name, cordoned, list(all_.values()), now))
         for key in matching:
             await bucket.change(key, change)
         return sorted(state.uid for state in matching.values())
@@ -384,6 +396,22 @@ def _object(message: BusMessage) -> dict[str, Any] | None:
     except InvalidPayload:
         return None
     return body if isinstance(body, dict) else None
+
+
+def _cordons(
+    off: Mapping[str, Any], name: str, cordoned: bool, states: Sequence[DeviceState], now: str
+) -> dict[str, Any]:
+    """What is kept off tasks, by uid or node, after ``name`` was cordoned or let on again."""
+    if cordoned:
+        return {**off, name: {"since": now}}
+    known = dict(off)
+    lifted = {name} | {state.uid for state in states if state.node == name}
+    for state in states:
+        if state.uid == name and state.node in known:
+            # The rest of its node stays off.
+            since = known.pop(state.node)
+            known.update({other.uid: since for other in states if other.node == state.node})
+    return {key: value for key, value in known.items() if key not in lifted}
 
 
 def _windows(document: Mapping[str, Any] | None) -> dict[str, Any]:

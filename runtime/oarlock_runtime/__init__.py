@@ -31,10 +31,12 @@ from oarlock_runtime.objects import BundleStore
 from oarlock_runtime.service import Service
 from oarlock_runtime.settings import RuntimeSettings
 from oarlock_runtime.subjects import ANY, Subjects, escape_token, token, unescape_token
+from oarlock_runtime.topology import CORDONS_KEY
 from oarlock_runtime.tracing import Tracing
 
 __all__ = [
     "ANY",
+    "CORDONS_KEY",
     "DELETE",
     "Bucket",
     "BundleStore",

@@ -57,6 +57,10 @@ DEVICES_TTL_SECONDS = 15.0
 LEADERS_TTL_SECONDS = 5.0
 """How long a fleet waits for a leader that died."""
 
+CORDONS_KEY = "cordons"
+"""Key of the bucket `policy` with the devices and nodes that operators keep tasks off, by name. Kept apart from the
+inventory, whose entries expire with their node's heartbeat."""
+
 BUCKETS = (
     BucketSpec("tasks", 256 * _MIB),
     BucketSpec("devices", 64 * _MIB, DEVICES_TTL_SECONDS),

@@ -6,10 +6,14 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+
+from oarlock import AsyncClient
+from oarlock.sdk import DeviceNotFound
 from oarlock_matcher.adapters.decision_log import DecisionLog, replay_file
 from oarlock_matcher.handlers.records import Records
 from oarlock_runtime import Bus, EmbeddedServer, Service
-from oarlock_schemas import LeaseBook, StateChange, TaskCancel, TaskQueued, TaskRecord, TaskRejected, read
+from oarlock_schemas import DeviceState, LeaseBook, StateChange, TaskCancel, TaskQueued, TaskRecord, TaskRejected, read
 
 from .conftest import GIB, Fleet, device, leading, profiled
 
@@ -247,6 +251,42 @@ async def test_decisions_are_counted(fleet: Fleet, matcher: Service) -> None:
     assert count("oarlock_rejections_total", code="no_device_fits") == 1
     assert count("oarlock_placement_wait_seconds_count") >= 1
     assert count("oarlock_placements_total", policy="rule_based", kind="A100-SXM4-40GB") >= 1
+
+
+async def test_a_cordon_outlives_the_inventory_entry(bus: Bus, fleet: Fleet, nats: EmbeddedServer) -> None:
+    client = AsyncClient(bus)
+    await fleet.add(device("GPU-a", node="n1"), device("GPU-b", node="n1"), device("GPU-c", node="n2"))
+    assert await client.cordon("n1") == ["GPU-a", "GPU-b"]
+    assert [d.state.cordoned for d in await client.fleet()] == [True, True, False]
+    devices = bus.bucket("devices", DeviceState)
+    for key in await devices.keys("s1.n1.*"):
+        await devices.delete(key)
+    # The node comes back, and its telemetry knows of no cordon; one device of it is new.
+    await fleet.add(device("GPU-a", node="n1"), device("GPU-n", node="n1"))
+    async with await Bus.connect(nats.url, token=nats.token, name="m") as own, leading(own):
+        await fleet.submit(profiled("t1", 30))
+        assert (await fleet.placement("t1")).devices[0].uid == "GPU-c"
+        await fleet.submit(profiled("t2", 30))
+        assert "cordoned" in ((await fleet.state("t2", "queued")).message or "")
+        # Of a cordoned node one device is let on again.
+        await client.cordon("GPU-n", cordoned=False)
+        assert (await fleet.placement("t2")).devices[0].uid == "GPU-n"
+        assert [d.state.uid for d in await client.fleet() if d.state.cordoned] == ["GPU-a", "GPU-b"]
+        assert await client.cordon("n1", cordoned=False) == ["GPU-a", "GPU-b", "GPU-n"]
+        await fleet.submit(profiled("t3", 30))
+        assert (await fleet.placement("t3")).devices[0].uid in {"GPU-a", "GPU-b"}
+
+
+async def test_a_device_that_is_away_is_let_on_again(bus: Bus, fleet: Fleet) -> None:
+    client = AsyncClient(bus)
+    await fleet.add(device("GPU-a"))
+    await client.cordon("GPU-a")
+    await bus.bucket("devices", DeviceState).delete("s1.n1.GPU-a")
+    assert await client.cordon("GPU-a", cordoned=False) == []
+    await fleet.add(device("GPU-a"))
+    assert [d.state.cordoned for d in await client.fleet()] == [False]
+    with pytest.raises(DeviceNotFound):
+        await client.cordon("GPU-z")
 
 
 async def test_what_a_leader_decided_is_decided_again_bit_for_bit(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
 from oarlock_accelerators import Kind, all_kinds, find_kind, means
@@ -12,26 +12,26 @@ from oarlock_schemas import DeviceState
 CPU_VENDOR = "cpu"
 
 
-def nodes_of(states: Iterable[DeviceState]) -> list[Node]:
-    """The nodes that these devices make up, by name."""
+def nodes_of(states: Iterable[DeviceState], cordoned: Collection[str] = ()) -> list[Node]:
+    """The nodes that these devices make up, by name. ``cordoned``: uids and nodes that operators keep tasks off."""
     grouped: dict[str, list[DeviceState]] = {}
     for state in states:
         grouped.setdefault(state.node, []).append(state)
-    return [_node(name, sorted(devices, key=lambda d: d.uid)) for name, devices in sorted(grouped.items())]
+    return [_node(name, sorted(devices, key=lambda d: d.uid), cordoned) for name, devices in sorted(grouped.items())]
 
 
-def _node(name: str, states: list[DeviceState]) -> Node:
+def _node(name: str, states: list[DeviceState], cordoned: Collection[str]) -> Node:
     first = states[0]
     return Node(
         name=name,
         site=first.site,
         cpu_milli=first.node_cpu_milli,
         memory_bytes=first.node_memory_bytes,
-        devices=tuple(_device(state) for state in states),
+        devices=tuple(_device(state, cordoned) for state in states),
     )
 
 
-def _device(state: DeviceState) -> Device:
+def _device(state: DeviceState, cordoned: Collection[str]) -> Device:
     kind = find_kind(state.kind, vendor=state.vendor)
     return Device(
         uid=state.uid,
@@ -39,7 +39,7 @@ def _device(state: DeviceState) -> Device:
         model=_model(state.kind, state.vendor, state.memory_bytes, state.price_per_hour, state.simulated),
         usable_bytes=_usable(kind, state.memory_bytes),
         health=Health.OK if state.healthy else Health.FAILED,
-        cordoned=state.cordoned,
+        cordoned=state.cordoned or state.uid in cordoned or state.node in cordoned,
         link_group=state.link_group,
     )
 

@@ -13,7 +13,7 @@ from oarlock_matcher.adapters.policy_document import policy_of
 from oarlock_matcher.core import events as ev
 from oarlock_matcher.handlers.records import Records
 from oarlock_matcher.handlers.reign import Reign
-from oarlock_runtime import Bus, Service, TemporaryError
+from oarlock_runtime import CORDONS_KEY, Bus, Service, TemporaryError
 from oarlock_runtime.consumer import Consumer
 from oarlock_schemas import DeviceState, LeaseBook, PolicyUpdated, TaskCancel, TaskFinished, TaskProfiled
 
@@ -69,6 +69,7 @@ class Leading:
                 group.create_task(self._tick(reign))
                 group.create_task(self._prune())
                 group.create_task(self._look_after(reign))
+                group.create_task(self._follow_cordons(reign))
                 for consumer in consumers:
                     consumer.start()
         finally:
@@ -96,6 +97,10 @@ class Leading:
             )
             # Named after the revision: whoever leads next tells the same change again, and the server drops it.
             await self._bus.publish(self._bus.subjects.policy_updated(), told, msg_id=f"policy:{change.revision}")
+
+    async def _follow_cordons(self, reign: Reign) -> None:
+        async for change in self._bus.bucket("policy").watch(CORDONS_KEY):
+            await reign.cordons(frozenset(map(str, change.value or {})))
 
     async def _prune(self) -> None:
         """The bucket of tasks is bounded: what ended long ago makes room. Events and run records keep the story."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -30,7 +30,7 @@ from oarlock_matcher.core.state import MatcherState
 from oarlock_matcher.handlers.arrays import Arrays
 from oarlock_matcher.handlers.records import Records
 from oarlock_matcher.ports import Taken
-from oarlock_runtime import Bus, BusMessage, Context, TemporaryError, get_logger
+from oarlock_runtime import CORDONS_KEY, Bus, BusMessage, Context, Entry, TemporaryError, get_logger
 from oarlock_schemas import (
     DeviceState,
     InvalidMessage,
@@ -77,6 +77,7 @@ class Reign:
         if decisions is not None:
             decisions.begin(settings)
         self._devices: dict[str, DeviceState] = {}
+        self._cordoned: frozenset[str] = frozenset()
         self._capacities: dict[str, int] = {}
         self._books = BusBooks(bus, self._capacities, now)
         self._records = Records(bus)
@@ -340,8 +341,19 @@ class Reign:
             before = self._devices.get(uid)
             self._note(state)
             if before is None or _standing(before) != _standing(state):
-                of_node = [d for d in self._devices.values() if d.node == state.node]
-                await self._feed(ev.NodeSeen(fleet_kinds.nodes_of(of_node)[0]))
+                await self._see_nodes({state.node})
+
+    async def cordons(self, names: frozenset[str]) -> None:
+        """Operators keep tasks off these devices and nodes, whether they report now or not."""
+        async with self._one_at_a_time:
+            changed = self._cordoned ^ names
+            self._cordoned = names
+            await self._see_nodes({d.node for d in self._devices.values() if d.node in changed or d.uid in changed})
+
+    async def _see_nodes(self, names: Collection[str]) -> None:
+        of_nodes = [d for d in self._devices.values() if d.node in names]
+        for node in fleet_kinds.nodes_of(of_nodes, self._cordoned):
+            await self._feed(ev.NodeSeen(node))
 
     def _note(self, state: DeviceState) -> None:
         self._devices[state.uid] = state
@@ -362,8 +374,8 @@ class Reign:
         async with self._one_at_a_time:
             for entry in (await self._bus.bucket("devices", DeviceState).items()).values():
                 self._note(entry.value)
-            for node in fleet_kinds.nodes_of(self._devices.values()):
-                await self._feed(ev.NodeSeen(node))
+            self._cordoned = cordoned_names(await self._bus.bucket("policy").get(CORDONS_KEY))
+            await self._see_nodes({state.node for state in self._devices.values()})
             books = {k: e.value for k, e in (await self._bus.bucket("leases", LeaseBook).items()).items()}
             open_records = {record.task_id: record for record in await self._records.open()}
             self._arrays.note(open_records.values())
@@ -432,6 +444,11 @@ class Reign:
 def _died_of_memory_on(record: TaskRecord | None) -> str | None:
     """The kind of device on which a run of the task last ran out of memory; None where none did."""
     return None if record is None or record.ran_out_of_bytes is None else record.device_kind
+
+
+def cordoned_names(entry: Entry[Any] | None) -> frozenset[str]:
+    """The devices and nodes that operators keep tasks off, from the entry of the bucket `policy`."""
+    return frozenset(map(str, entry.value)) if entry is not None and isinstance(entry.value, dict) else frozenset()
 
 
 def _readable(model: type[M], message: BusMessage) -> M | None:
