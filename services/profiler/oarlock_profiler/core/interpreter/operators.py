@@ -415,7 +415,9 @@ def getitem(m: Machine, target: Value, key: Value) -> Value:
             return target if count is None else [m.part(target, index=0)] * count
         return m.part(target, key)
     if m.open_lists.holds(target) and isinstance(key, (int, slice)):
-        return m.open_lists.part(target, key)
+        count = columns(key) if isinstance(key, slice) else None
+        # as many as the slice says, as for a list of which nothing is known
+        return m.open_lists.part(target, key) if count is None else m.open_lists.born((target * count)[:count])
     if _has_unknown(key):
         source = (
             key

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from oarlock_profiler.core.engine.shapes import Shape, numel
-from oarlock_profiler.core.engine.tensor import ROWS, Tensor
+from oarlock_profiler.core.engine.tensor import ROWS, SEQUENCE, Tensor
 from oarlock_profiler.core.interpreter.values import Context, Unknown, Value
 from oarlock_profiler.core.overlays.calling import (
     Unknowable,
@@ -276,12 +276,18 @@ def multinomial(context: Context, input: Value, num_samples: Value = 1, *args: V
     )
 
 
-_TOKENS = 128
-"""Tokens of a text where neither the script nor the task says how many."""
+def _sequence(context: Context) -> int:
+    """How many numbers a list of unknown length is taken to hold: what the task says of its sequences, if it does."""
+    given = context.state.get("declared", {}).get("sequence_length")
+    return given if isinstance(given, int) and given > 0 else SEQUENCE
 
 
 def _rows(context: Context, data: Value) -> tuple[Shape, str] | None:
     """The shape and type of a row, where only the number of rows is unknown."""
+    if isinstance(data, Unknown) and data.hint == "list":
+        item = data.item
+        kind = item.hint if isinstance(item, Unknown) else type(item).__name__
+        return ((), "int64" if kind == "int" else "float32") if kind in ("int", "float") else None
     if context.is_open(data) and data:
         first = data[0] if isinstance(data[0], Tensor) else from_data(context, data[0], None, {}, alias=False)
         return None if first.shape is None else (first.shape, first.dtype)
@@ -307,18 +313,14 @@ def from_data(context: Context, data: Value, dtype: Value, kwargs: dict[str, Val
         made = engine.tensor(
             (), wanted or ("int64" if data.hint == "int" else engine.default_dtype), device=device, op="to_tensor"
         )
-    elif isinstance(data, Unknown) and data.name == "tokens":
-        given = context.state.get("declared", {}).get("sequence_length")
-        length = given if isinstance(given, int) and given > 0 else _TOKENS
-        context.findings.gap("length of a sequence of tokens", context.where, data.why, length)
-        made = engine.tensor((length,), wanted or "int64", device=device, op="to_tensor")
     elif isinstance(data, (bool, int, float, complex)):
         kind = "bool" if isinstance(data, bool) else "int64" if isinstance(data, int) else engine.default_dtype
         made = engine.tensor((), wanted or kind, device=device, op="to_tensor", value=data)
     elif (rows := _rows(context, data)) is not None:
         rest, kind = rows
-        context.findings.gap("rows of data", context.where, "their number is not in the script", ROWS)
-        made = engine.tensor((ROWS, *rest), wanted or kind, device=device, op="to_tensor")
+        many = ROWS if rest else _sequence(context)
+        context.findings.gap("rows of data", context.where, "their number is not in the script", many)
+        made = engine.tensor((many, *rest), wanted or kind, device=device, op="to_tensor")
     else:
         source = tensor(context, data)
         kind = wanted or source.dtype

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import accumulate
 
-from oarlock_profiler.core.engine.tensor import ROWS, Tensor
+from oarlock_profiler.core.engine.tensor import STAND_INS, Tensor
 from oarlock_profiler.core.interpreter.values import Context, HostObject, Instance, Unknown, Value
 from oarlock_profiler.core.overlays.numpy_arrays import NdArray
 from oarlock_profiler.core.overlays.registry import entry, native_class, register
@@ -20,7 +20,7 @@ def length(context: Context, dataset: Value) -> int | None:
     if isinstance(dataset, list | tuple | range | dict):
         return None if context.is_open(dataset) else len(dataset)
     if isinstance(dataset, Tensor | NdArray):
-        return dataset.shape[0] if dataset.shape and dataset.shape[0] != ROWS else None
+        return dataset.shape[0] if dataset.shape and dataset.shape[0] not in STAND_INS else None
     if isinstance(dataset, Instance):
         method = context.getattr(dataset, "__len__", None)
         found = context.call(method) if method is not None else None
@@ -28,7 +28,7 @@ def length(context: Context, dataset: Value) -> int | None:
         found = dataset.py_len(context)
     else:
         return None
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    return found if isinstance(found, int) and not isinstance(found, bool) and found not in STAND_INS else None
 
 
 def row(tensor: Tensor) -> Tensor:

@@ -124,6 +124,10 @@ def where(context: Context, condition: Value, *choices: Value) -> Value:
         rank = len(chosen.shape or (1,))
         return tuple(NdArray(None, "int64") for _ in range(rank))
     left, right = operand(context, choices[0]), operand(context, choices[1])
+    rows = {a.row for a in (chosen, left, right) if isinstance(a, NdArray) and a.row is not None}
+    if len(rows) == 1:
+        dtype = next((a.dtype for a in (left, right) if isinstance(a, NdArray)), "int64")
+        return NdArray(None, dtype, row=rows.pop())
     if not isinstance(left, NdArray) and not isinstance(right, NdArray):
         dtype = "float64" if isinstance(left, float) or isinstance(right, float) else "int64"
         return new(context, chosen.shape, dtype, op="where")

@@ -20,12 +20,10 @@ _PUBLISHED = {
 }  # fmt: skip
 """``n_vocab`` of tiktoken's encodings (tiktoken_ext/openai_public.py)."""
 _WHY = "the tokens of a text"
-TOKENS = "tokens"
-"""The name of an unknown list that is made of a text's tokens: a tensor of them has an assumed length."""
 
 
 def _ids(context: Context) -> Unknown:
-    return Unknown(_WHY, context.where, "list", item=Unknown(_WHY, context.where, "int"), name=TOKENS)
+    return Unknown(_WHY, context.where, "list", item=Unknown(_WHY, context.where, "int"))
 
 
 class Encoding(HostObject):
