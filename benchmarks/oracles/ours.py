@@ -34,6 +34,9 @@ class OneFile:
     def library(self, module: str) -> tuple[str, bytes] | None:  # noqa: ARG002 - no library is at hand
         return None
 
+    def library_file(self, package: str, path: str) -> bytes | None:  # noqa: ARG002 - no library is at hand
+        return None
+
 
 def prepare(source: str, framework: str, kernels: str = "cpu") -> tuple[Machine, Engine, dict[str, Any]]:
     """Interpret ``source``; the machine, its engine and the script's globals."""

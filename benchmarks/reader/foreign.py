@@ -142,6 +142,10 @@ class WithGiven:
         """See ``core.reading.Sources``."""
         return self._both[1].library(module)
 
+    def library_file(self, package: str, path: str) -> bytes | None:
+        """See ``core.reading.Sources``."""
+        return self._both[1].library_file(package, path)
+
 
 def read_entry(package: str, entry: str, arguments: list[str]) -> Reading:
     """Read one entry point; the other packages and the oracle's libraries are on the library path."""

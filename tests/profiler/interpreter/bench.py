@@ -37,6 +37,10 @@ class Files:
                 return f"<library>/{path}", self.libraries[path].encode()
         return None
 
+    def library_file(self, package: str, path: str) -> bytes | None:
+        text = self.libraries.get(f"{package.replace('.', '/')}/{path}")
+        return None if text is None else text.encode()
+
 
 class StillEngine:
     """An engine in which nothing ever trains."""

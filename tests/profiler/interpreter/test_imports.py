@@ -112,3 +112,14 @@ def test_what_a_script_changes_in_a_library_class_ends_with_its_reading() -> Non
     )
     assert run(change)["r"] == 5
     assert run("import argparse\nr = hasattr(argparse.ArgumentParser, 'extra')")["r"] is False
+
+
+def test_a_file_beside_a_library_module() -> None:
+    library = {
+        "lib/__init__.py": "",
+        "lib/parts.py": "import pkgutil\ndef read(n): return pkgutil.get_data(__name__, n).decode('utf-8').strip().split()",
+        "lib/data/widths.txt": "8 16\n",
+    }
+    ran = run("from lib.parts import read\nr = read('data/widths.txt')", library=library)
+    assert ran["r"] == ["8", "16"]
+    assert ran.machine.internal_errors == []

@@ -30,6 +30,7 @@ class Files:
     def exists(self, path): return path in self.files
     def listdir(self, path): return []
     def library(self, module): return None
+    def library_file(self, package, path): return None
 
 seen = []
 WATCHED = ("exec", "import", "open", "os.system", "subprocess.Popen", "socket.connect", "os.remove", "os.mkdir", "os.listdir", "ctypes.dlopen",

@@ -140,6 +140,10 @@ class _Remembering:
         """See ``core.reading.Sources``."""
         return self._sources.library(module)
 
+    def library_file(self, package: str, path: str) -> bytes | None:
+        """See ``core.reading.Sources``."""
+        return self._sources.library_file(package, path)
+
     def digest(self, arguments: Sequence[str]) -> str:
         """Names the code and how it is started: runs of the same code with the same arguments learn together."""
         whole = hashlib.sha256()

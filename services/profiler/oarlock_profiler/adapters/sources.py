@@ -51,6 +51,18 @@ class Library:
                 return f"{relative.as_posix()}/__init__.py", b""
         return None
 
+    def file(self, package: str, path: str) -> bytes | None:
+        """A file beside a package's modules; a link that leads out of the package is not followed."""
+        clean = _clean(path)
+        if clean is None or not all(part.isidentifier() for part in package.split(".")):
+            return None
+        for folder in self._folders:
+            root = folder / Path(*package.split("."))
+            if root.is_dir():
+                inside = (root / clean).resolve()
+                return _read_file(inside) if inside.is_relative_to(root.resolve()) else None
+        return None
+
 
 class TextSources:
     """Texts in memory, by relative path."""
@@ -93,6 +105,10 @@ class TextSources:
     def library(self, module: str) -> tuple[str, bytes] | None:
         """See ``core.reading.Sources``."""
         return self._library.find(module)
+
+    def library_file(self, package: str, path: str) -> bytes | None:
+        """See ``core.reading.Sources``."""
+        return self._library.file(package, path)
 
 
 class FolderSources:
@@ -147,6 +163,10 @@ class FolderSources:
     def library(self, module: str) -> tuple[str, bytes] | None:
         """See ``core.reading.Sources``."""
         return self._library.find(module)
+
+    def library_file(self, package: str, path: str) -> bytes | None:
+        """See ``core.reading.Sources``."""
+        return self._library.file(package, path)
 
 
 AnySources = TextSources | FolderSources

@@ -23,6 +23,9 @@ class Sources(Protocol):
     def library(self, module: str) -> tuple[str, bytes] | None:
         """The source of a library module found on the library path: (display path, bytes), or None."""
 
+    def library_file(self, package: str, path: str) -> bytes | None:
+        """A file that lies in the folder of a package on the library path (bounded), or None. Never leaves it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -109,4 +112,6 @@ class Reading:
     recompute: bool = False
     flags: set[str] = field(default_factory=set)
     stopped: str | None = None
+    backward_where: Where | None = None
+    """The line that starts the backward pass."""
     path: list[tuple[Where, str]] = field(default_factory=list)

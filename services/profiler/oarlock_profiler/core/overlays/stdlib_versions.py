@@ -8,6 +8,7 @@ release of each framework.
 
 from __future__ import annotations
 
+import posixpath
 import re
 import sys
 from typing import Any
@@ -179,6 +180,23 @@ def module_from_spec(m: Any, spec: Value) -> Value:
         if path is not None and data is not None:
             return m.importer.run(spec.name, path, data)
     return m.unknown("a module from a file that is not in the bundle")
+
+
+@entry("pkgutil.get_data")
+def get_data(m: Any, package: Value, resource: Value) -> Value:
+    """A file beside a module: of the bundle, or of a package on the library path."""
+    if not isinstance(package, str) or not isinstance(resource, str):
+        return m.derived("a file of a package", "bytes")
+    folder = package.replace(".", "/")
+    for path in (f"{folder}/{resource}", f"{posixpath.dirname(folder)}/{resource}".lstrip("/")):
+        data = m.sources.read(path)
+        if data is not None:
+            return data
+    for name in (package, package.rpartition(".")[0]):
+        data = m.sources.library_file(name, resource) if name else None
+        if data is not None:
+            return data
+    return m.unknown(f"the file {resource[:100]} of {package[:100]} is not at hand", hint="bytes")
 
 
 @entry("pkgutil.iter_modules", "pkgutil.walk_packages")
