@@ -118,7 +118,9 @@ def _times(p: Portrait) -> Table:
     rows = sorted(p.compute.step_seconds.items(), key=lambda item: item[1] if item[1] is not None else float("inf"))
     for device, seconds in rows[:8]:
         whole = p.compute.duration_seconds.get(device)
-        table.add_row(f"  {device}", duration(seconds), f"whole job {duration(whole)}" if whole else "")
+        price = p.compute.price.get(device)
+        job = f"whole job {duration(whole)}" if whole else ""
+        table.add_row(f"  {device}", duration(seconds), job + (f", price {price:.2f}" if price is not None else ""))
     if p.compute.flops_per_step:
         table.add_row("work", f"{number(p.compute.flops_per_step)}FLOP a step", "")
     return table
@@ -246,7 +248,7 @@ def runs(records: Iterable[RunRecord]) -> Table:
 
 def fleet(devices: Iterable[Any]) -> Table:
     """``oarlock fleet``: each device with what is used and what is booked."""
-    table = _grid("site", "node", "device", "memory", "used", "booked", "tasks", "health", "")
+    table = _grid("site", "node", "device", "memory", "used", "booked", "price/h", "tasks", "health", "")
     for d in devices:
         s = d.state
         health = "ok" if s.healthy else s.health_reason or "unhealthy"
@@ -257,6 +259,7 @@ def fleet(devices: Iterable[Any]) -> Table:
             size(s.memory_bytes),
             size(s.used_bytes),
             size(d.booked_bytes),
+            "–" if s.price_per_hour is None else f"{s.price_per_hour:g}",
             ", ".join(lease.task_id for lease in d.leases.leases),
             Text("cordoned" if s.cordoned else health, style="" if s.healthy and not s.cordoned else "red"),
             "simulated" if s.simulated else "",

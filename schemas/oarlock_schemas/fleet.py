@@ -26,7 +26,7 @@ class DeviceState(Message):
     health_reason: str | None = None
     cordoned: bool = False
     link_group: str | None = Field(None, description="Devices of one node that share a fast link have one group.")
-    price_per_hour: float | None = None
+    price_per_hour: float | None = Field(None, description="In the fleet's currency; null: not known.")
     node_cpu_milli: int | None = None
     node_memory_bytes: int | None = None
     runtime: Literal["docker", "kubernetes", "slurm", "process"] = "process"

@@ -92,6 +92,9 @@ class Compute(Message):
     steps_per_epoch: int | None = None
     epochs: int | None = None
     duration_seconds: dict[str, float | None] = Field(default_factory=dict)
+    price: dict[str, float | None] = Field(
+        default_factory=dict, description="Of the whole job on one device, in the fleet's currency; null: not known."
+    )
 
 
 class Kernel(Message):

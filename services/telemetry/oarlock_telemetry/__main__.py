@@ -53,6 +53,7 @@ def build(bus: Bus, settings: TelemetrySettings, real: Sequence[Vendor] | None =
         time.time,
         runtime=settings.runtime,
         seed=settings.simulation_seed,
+        prices=settings.prices,
     )
     # Every node's telemetry hears of every run and takes its own: the node is not part of the subject.
     name = f"telemetry-{settings.site}-{settings.node}"

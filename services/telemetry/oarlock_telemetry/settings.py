@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from oarlock_runtime import RuntimeSettings, escape_token
 
@@ -29,8 +29,20 @@ class TelemetrySettings(RuntimeSettings):
     fleet: Path | None = None
     """A fleet file, whose nodes are simulated beside this machine (or in its place, as the file says)."""
 
+    prices: dict[str, float] = Field(default_factory=dict)
+    """What an hour of a device costs, by kind, as a JSON object (`{"A100": 2.5}`): for the matcher's cost term and the
+    price of jobs. A name that several kinds share (`A100`) means all of them; a fleet file's own price goes before."""
+
     simulation_seed: str = "oarlock"
     """Seed of what simulated runs are said to use."""
+
+    @field_validator("prices")
+    @classmethod
+    def _prices(cls, prices: dict[str, float]) -> dict[str, float]:
+        for kind, price in prices.items():
+            if not 0 <= price < 1e9:
+                raise ValueError(f"the price of {kind} must lie in 0..1e9, not {price}")
+        return prices
 
     @property
     def folder(self) -> Path:

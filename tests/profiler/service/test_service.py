@@ -247,3 +247,26 @@ async def test_a_cancelled_array_adds_no_more_tasks(bus: Bus, profiler: Path) ->
         async for change in records.watch("over-1"):
             if change.value is not None and change.value.state == "cancelled":
                 break
+
+
+async def test_the_price_of_a_job_follows_from_its_length_and_the_devices_price(bus: Bus, profiler: Path) -> None:
+    for uid, kind, price in (("a", "A100-SXM4-40GB", 3.6), ("b", "RTX 3090", None)):
+        state = DeviceState(
+            uid=uid,
+            site="s",
+            node="n",
+            kind=kind,
+            vendor="nvidia",
+            memory_bytes=2**35,
+            price_per_hour=price,
+            seen_at=AT,
+        )
+        await bus.bucket("devices", DeviceState).put(f"s.n.{uid}", state)
+    await submit(bus, "priced", source={"inline": MLP.format(width=32)})
+    event = await answer(bus, "priced")
+    assert isinstance(event, TaskProfiled)
+    compute = event.portrait.compute
+    seconds = compute.duration_seconds["A100-SXM4-40GB"]
+    assert compute.duration_seconds.keys() == {"A100-SXM4-40GB", "RTX 3090"}
+    assert seconds is not None
+    assert compute.price == {"A100-SXM4-40GB": pytest.approx(seconds * 0.001)}

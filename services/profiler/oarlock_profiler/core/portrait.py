@@ -13,6 +13,7 @@ from oarlock_profiler.core.notes import Notes, place
 from oarlock_profiler.core.reading import ModuleNode, Reading
 from oarlock_profiler.core.setting import Setting
 from oarlock_profiler.core.sizing import doubt_of, fit_of, memory_of, sized
+from oarlock_profiler.core.step_lines import step_lines
 from oarlock_schemas import (
     Batch,
     BatchInput,
@@ -82,6 +83,7 @@ def build(reading: Reading, setting: Setting = _NO_SETTING) -> Portrait:
         evidence=notes.evidence,
         unknowns=notes.unknowns,
         model=_model(reading.roots),
+        step=step_lines(reading.trace, reading.backward_where),
         family=family,
         source_digest=setting.source_digest,
         fit=fit,
@@ -128,6 +130,9 @@ def _compute(
         seconds[name] = cost.step_seconds(work, spec, framework)
         if seconds[name] is None:
             notes.unknown(f"step time on {name}", "the catalogue has no arithmetic rate or bandwidth of this kind")
+    durations = {
+        name: cost.duration_seconds(value, reading.steps_per_epoch, reading.epochs) for name, value in seconds.items()
+    }
     return Compute(
         flops_per_step=work.flops,
         bytes_per_step=work.bytes_moved,
@@ -136,9 +141,11 @@ def _compute(
         step_seconds=seconds,
         steps_per_epoch=reading.steps_per_epoch,
         epochs=reading.epochs,
-        duration_seconds={
-            name: cost.duration_seconds(value, reading.steps_per_epoch, reading.epochs)
-            for name, value in seconds.items()
+        duration_seconds=durations,
+        price={
+            name: cost.price_of(durations[name], fleet[name])
+            for name in seconds
+            if fleet[name].price_per_hour is not None
         },
     )
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from oarlock_accelerators import Device, Health
+from oarlock_accelerators import Device, Health, means
 from oarlock_accelerators import DeviceSample as Reading
 from oarlock_schemas import DeviceSample, DeviceState, ProcessSample
 from oarlock_telemetry.ports import Node
@@ -13,7 +13,9 @@ from oarlock_telemetry.ports import Node
 _PROCESSES_SHOWN = 256
 
 
-def device_state(node: Node, device: Device, reading: Reading | None, runtime: str, at: str) -> DeviceState | None:
+def device_state(
+    node: Node, device: Device, reading: Reading | None, runtime: str, at: str, prices: Mapping[str, float]
+) -> DeviceState | None:
     """The inventory entry; None for a device whose memory is not known, since nothing can be planned on it."""
     total = device.total_bytes or (reading.total_bytes if reading else None)
     if not total:
@@ -37,13 +39,22 @@ def device_state(node: Node, device: Device, reading: Reading | None, runtime: s
         healthy=healthy,
         health_reason=None if healthy or reading is None else reading.health_reason,
         link_group=f"{node.name}-{kind.link.kind}" if kind and kind.link.is_fabric else None,
-        price_per_hour=device.price_per_hour,
+        price_per_hour=_price(device, prices),
         node_cpu_milli=node.cpu_milli,
         node_memory_bytes=node.memory_bytes,
         runtime=chosen,
         simulated=device.simulated,
         seen_at=at,
     )
+
+
+def _price(device: Device, prices: Mapping[str, float]) -> float | None:
+    """A fleet file's price; else that of the kind by its own name, or by one that means it; None when none does."""
+    if device.price_per_hour is not None or device.kind is None:
+        return device.price_per_hour
+    if device.kind.name in prices:
+        return prices[device.kind.name]
+    return next((price for name, price in prices.items() if means(name, device.kind)), None)
 
 
 def device_sample(device: Device, reading: Reading, processes: Iterable[ProcessSample], at: str) -> DeviceSample:

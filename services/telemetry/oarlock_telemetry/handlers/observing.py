@@ -51,6 +51,7 @@ class Observer:
         clock: seconds since the epoch.
         runtime: how runs are started on this node, for the inventory.
         seed: of simulated runs.
+        prices: of an hour of a device, by kind.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Observer:
         *,
         runtime: str,
         seed: str,
+        prices: Mapping[str, float] | None = None,
     ) -> None:
         self._machine = machine
         self._processes = processes
@@ -73,6 +75,7 @@ class Observer:
         self._clock = clock
         self._runtime = runtime
         self._seed = seed
+        self._prices = prices or {}
         self._nodes: Sequence[Node] = ()
         self._last: Mapping[str, DeviceReading] = {}
         self._failed: set[str] = set()
@@ -254,7 +257,7 @@ class Observer:
         async def write(node: Node, uid: str) -> None:
             reading = self._last.get(uid)
             device = self._runs.devices[uid]
-            state = device_state(node, device, reading, self._runtime, at)
+            state = device_state(node, device, reading, self._runtime, at, self._prices)
             if state is not None:
                 async with slots:
                     await self._channel.device(state, cordon=self._newly_failed(uid, reading))
