@@ -54,7 +54,7 @@ class Plan:
     """How long to train: `rounds`, pairs of mirrored candidates in each, and fresh scenarios that all of them play.
     `spread`: standard deviation of the candidates around the present weights."""
 
-    rounds: int = 10
+    rounds: int = 5
     pairs: int = 6
     scenarios: int = 6
     spread: float = 0.25
