@@ -47,6 +47,8 @@ class Engine:
         self.kernels = kernels
         self.steps_to_walk = 2
         self.assumed_batch: int | None = None
+        self.backward_places: set[Where | None] = set()
+        self.accumulated = 1
         self.default_dtype = "float32"
         self.default_device = "gpu:0" if framework == "paddle" else "cpu"
         self.grad_enabled = True
@@ -99,13 +101,17 @@ class Engine:
         self.backward_calls += 1
         self.unstepped += 1
         self.micro_batches = max(self.micro_batches, self.unstepped)
+        self.backward_places.add(self.place())
 
     def training_step_done(self) -> None:
         """The optimiser has stepped (a new step begins). Inside a backward pass the step ends with the pass."""
         if self._passes:
             self._step_owed = True
             return
+        if len(self.backward_places) == 1:
+            self.accumulated = max(1, self.unstepped)
         self.unstepped = 0
+        self.backward_places.clear()
         self.step_inputs = []
         self.trace.step_end()
 

@@ -215,7 +215,8 @@ def load(context: Context, *args: Value, dtype: Value = None, shape: Value = Non
     """A file's contents are not known, unless the call itself gives their shape."""
     size = shape_of(context, shape) if shape is not None else None
     if size is None:
-        context.findings.gap("array read from a file", context.where, "the file's contents are not in the script")
+        named = f"array read from {args[0]}" if args and isinstance(args[0], str) else "array read from a file"
+        context.findings.gap(named[:120], context.where, "the file's contents are not in the script")
     return NdArray(size, dtype_name(dtype) or ("float64" if size is None else "uint8"))
 
 

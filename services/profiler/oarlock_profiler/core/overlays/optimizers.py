@@ -287,6 +287,7 @@ def _step(context: Context, self: OptimizerInstance, closure: Value = None, *arg
     result = None
     if closure is not None:
         for _ in range(LBFGS_CLOSURES if self.rule is not None and self.rule.history else 1):
+            context.engine.unstepped = 0  # an optimiser that asks again does not accumulate
             result = context.call(closure)
     apply_step(context, self)
     return result

@@ -79,7 +79,9 @@ def fill(
     reading.optimizer = reading.optimizer or found.optimizer
     reading.recompute = reading.recompute or found.recompute
     _count_steps(reading, found, list(dict(loops).values()), state.get("numpy"))
-    reading.accumulation_steps = found.accumulation_steps or max(reading.accumulation_steps, found.batches_per_step)
+    # Without a loader that counts batches: backward passes between two steps, when one line of the script asks for all.
+    counted = found.batches_per_step if found.batch is not None else engine.accumulated
+    reading.accumulation_steps = found.accumulation_steps or max(reading.accumulation_steps, counted)
     reading.flags |= found.flags
     if reading.precision is None:
         reading.precision = f"amp_{found.amp_dtype}" if found.amp_dtype is not None else _widest(engine)
