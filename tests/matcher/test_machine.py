@@ -1,5 +1,6 @@
 """What follows from each event."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from oarlock_matcher.core.events import (
     Tick,
 )
 from oarlock_matcher.core.machine import InvalidTransition, why
-from oarlock_matcher.core.policy_settings import PolicySettings, Quota, Weights
+from oarlock_matcher.core.policy_settings import PRESETS, PolicySettings, Quota, Weights
 
 from .fleets import A100, ASCEND_910, GIB, RTX_3090, SEED_FLEET, V100, Driver, need, node
 
@@ -49,6 +50,21 @@ def test_preferred_kind_wins_over_a_cheaper_one() -> None:
 def test_domestic_first_preset() -> None:
     settings = PolicySettings().with_preset("domestic")
     assert Driver(settings).fleet(*SEED_FLEET).place(need("t", flops_per_step=1e12)).kind == ASCEND_910.kind
+
+
+def test_energy_weighs_where_operators_say_so_and_is_neutral_where_power_is_unknown() -> None:
+    thirsty, frugal, unknown = (
+        replace(V100, kind=kind, price_per_hour=None, tdp_watts=watts)
+        for kind, watts in (("thirsty", 300.0), ("frugal", 150.0), ("unknown", None))
+    )
+    task = need("t", step_seconds={"thirsty": 1.0, "frugal": 1.2, "unknown": 1.1})
+    nodes = (node("t", thirsty, 1), node("f", frugal, 1), node("u", unknown, 1))
+    assert Driver().fleet(*nodes).place(task).kind == "thirsty"
+    assert Weights().energy == 0.0 and PRESETS["cost"].energy > 0.0
+    placed = Driver(PolicySettings(weights=Weights(energy=2.0))).fleet(*nodes).place(task)
+    assert placed.kind == "frugal"
+    energy = {candidate.kind: candidate.parts["energy"] for candidate in placed.candidates}
+    assert energy == pytest.approx({"frugal": 2.0, "thirsty": 2.0 * 180 / 300, "unknown": 1.0})
 
 
 def test_weights_can_be_changed_while_running() -> None:

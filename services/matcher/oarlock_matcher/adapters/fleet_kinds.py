@@ -67,6 +67,7 @@ def _model(name: str, vendor: str, memory_bytes: int, price: float | None, simul
         bandwidth_bytes_per_second=kind.memory_bandwidth_bytes_per_second,
         link=kind.link.kind if kind.link else None,
         price_per_hour=price if price is not None else kind.price_per_hour,
+        tdp_watts=kind.tdp_watts,
         domestic=kind.domestic,
         precisions=_precisions(kind),
         simulated=simulated,

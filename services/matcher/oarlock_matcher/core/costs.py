@@ -36,6 +36,15 @@ def step_cost(shape: Shape, model: DeviceModel) -> float | None:
     return seconds * model.price_per_hour
 
 
+def step_joules(shape: Shape, model: DeviceModel) -> float | None:
+    """Energy of one step on one device at its design power: an upper bound, good for comparing models. `None` when the
+    time or the power is unknown."""
+    seconds = step_seconds(shape, model)
+    if seconds is None or model.tdp_watts is None:
+        return None
+    return seconds * model.tdp_watts
+
+
 def relative(values: list[float | None]) -> list[float]:
     """Best ÷ value for each, in 0..1 (1 is best); 0.5 where unknown, so that ignorance neither wins nor loses."""
     known = [v for v in values if v is not None and v > 0]

@@ -28,6 +28,7 @@ class DeviceModel:
     `*_flops` are peak FLOP/s; `None` means unknown or unsupported. `precisions` is the set a vendor supports
     (`None`: unknown, which admits). `unsupported_kernels` lists framework kernels without an implementation there.
     `link` names the fast interconnect (`nvlink`, `hccs`, `pcie`); `price_per_hour` has no currency of its own.
+    `tdp_watts`: thermal design power, what the device draws at most.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class DeviceModel:
     bandwidth_bytes_per_second: float | None = None
     link: str | None = None
     price_per_hour: float | None = None
+    tdp_watts: float | None = None
     domestic: bool = False
     precisions: frozenset[str] | None = None
     unsupported_kernels: frozenset[str] = frozenset()

@@ -24,13 +24,15 @@ class Weights:
     preferred: float = 0.8
     speed: float = 0.3
     link: float = 0.2
+    energy: float = 0.0
 
 
 PRESETS: Mapping[str, Weights] = {
     "balanced": Weights(),
     "throughput": Weights(cost_performance=0.3, speed=1.5, balance=0.0, domestic=0.0),
-    "cost": Weights(cost_performance=2.0, speed=0.0, balance=0.0, domestic=0.0),
-    "balance": Weights(cost_performance=0.5, fragmentation=0.3, balance=1.0),
+    # Where prices are not known, the energy of a step is the best there is of its cost.
+    "cost": Weights(cost_performance=2.0, speed=0.0, balance=0.0, domestic=0.0, energy=0.5),
+    "balance": Weights(cost_performance=0.5, fragmentation=0.3, balance=1.0, energy=0.1),
     "domestic": Weights(domestic=3.0),
 }
 

@@ -144,6 +144,7 @@ def _own_node(row: Mapping[str, Any]) -> Node:
             bf16_flops=_number(group.get("bf16_flops")),
             link=group.get("link"),
             price_per_hour=_number(group.get("price_per_hour")),
+            tdp_watts=_number(group.get("tdp_watts")),
             domestic=bool(group.get("domestic", False)),
             simulated=True,
         )

@@ -30,7 +30,8 @@ FAST_LINKS = frozenset({"nvlink", "hccs"})
 
 
 class RuleBasedPolicy(BasePolicy):
-    """Weighted sum of cost-performance, fragmentation, balance, domestic, interference, preference, speed, link."""
+    """Weighted sum of cost-performance, energy, fragmentation, balance, domestic, interference, preference, speed and
+    link."""
 
     name = "rule_based"
 
@@ -107,6 +108,7 @@ class RuleBasedPolicy(BasePolicy):
         terms: dict[str, list[float]] = {
             "cost_performance": costs.relative(prices if any(p is not None for p in prices) else seconds),
             "speed": costs.relative(seconds),
+            "energy": costs.relative([costs.step_joules(shape, m) for m in fleet.models]),
             "preferred": [
                 1.0 - preferred.index(m.kind) / (2.0 * len(preferred)) if m.kind in preferred else 0.0
                 for m in fleet.models
