@@ -716,7 +716,10 @@ def promoted_dtype(tensors: Sequence[Tensor]) -> str:
     first = tensors[0].dtype
     if all(t.dtype == first for t in tensors):
         return first
-    return promote_operands([(t.dtype, not t.shape) for t in tensors])
+    real = [(t.dtype, not t.shape) for t in tensors if t.storage is not None]
+    numbers = [(t.dtype, True) for t in tensors if t.storage is None]
+    # a Python number gives way to a tensor without dimensions, as that does to one with dimensions
+    return promote_operands([(promote_operands(real), False), *numbers] if real else numbers)
 
 
 def flatten_tensors(value: Any) -> list[Tensor]:
