@@ -167,7 +167,14 @@ def read_entry(package: str, entry: str, arguments: list[str]) -> Reading:
     return read(request, sources, time.monotonic, Limits(seconds=SECONDS))
 
 
-_MISSING = ("required", "ModuleNotFoundError", "not in the bundle", "FileNotFoundError", "is missing the files")
+_MISSING = (
+    "required",
+    "ModuleNotFoundError",
+    "ImportError",
+    "not in the bundle",
+    "FileNotFoundError",
+    "is missing the files",
+)
 
 
 def absent_files(package: str, arguments: list[str]) -> list[str]:

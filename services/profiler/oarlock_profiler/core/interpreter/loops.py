@@ -26,7 +26,8 @@ MICRO_BATCHES = 128
 
 def patience(m: Machine) -> int:
     """Rounds that a loop of unknown length is walked for while it learns."""
-    return MICRO_BATCHES if m.engine.unstepped > 0 or m.engine.micro_batches > 1 else _PATIENCE
+    waiting = 0 < m.engine.unstepped <= MICRO_BATCHES or 1 < m.engine.micro_batches <= MICRO_BATCHES
+    return MICRO_BATCHES if waiting else _PATIENCE
 
 
 class Watch:

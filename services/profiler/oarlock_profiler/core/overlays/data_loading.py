@@ -27,6 +27,9 @@ LIBRARIES = ("torch", "paddle", "torchdata")
 
 MOST_BATCHES = 400
 """Batches one walk over a loader gives at most while the script accumulates towards a step."""
+MOST_UNSTEPPED = 160
+"""Backward passes of unknown losses, with no step among them, after which none is waited for any longer."""
+READ_AHEAD_ON_CPU = 5
 WITHOUT_BACKWARD = 2
 """Batches of a walk in which nothing is learnt (evaluation)."""
 
@@ -71,15 +74,36 @@ def batches(context: Context, loader: LoaderInstance) -> Iterator[Value]:
     something is."""
     trace, asked = context.engine.trace, context.engine.backward_calls
     seen, learnt = len(trace.events), False
+    ahead = _read_ahead(context, loader)
     for given in range(MOST_BATCHES):
         if loader.count is not None and given >= max(1, loader.count):
             return
         if given >= WITHOUT_BACKWARD and not learnt:
             return
-        yield give(context, loader)
-        learnt = learnt or context.engine.backward_calls > asked
+        batch = give(context, loader)
+        if loader.count is not None:
+            del ahead[max(0, loader.count - given - 1) :]
+        yield batch
+        del batch
+        learnt = learnt or (asked < context.engine.backward_calls and context.engine.unstepped <= MOST_UNSTEPPED)
         learnt = learnt or any(type(e) is Op and e.phase == "backward" for e in trace.events[seen:])
         seen = len(trace.events)
+
+
+def _read_ahead(context: Context, loader: LoaderInstance) -> list[Value]:
+    """The batches that PaddlePaddle's loader holds while one is in use, once reading keeps up with training.
+
+    Its buffered reader copies one batch ahead to the device (``buffered_reader.cc``: two buffers, of which one is in
+    use). On a CPU the queue before it counts too: five in all without workers (measured, PaddlePaddle 3.3.1: its
+    allocator holds 5 batches of an MLP's triplets beside the one in use), none with workers (shared memory).
+    """
+    engine = context.engine
+    if engine.framework != "paddle" or loader.attrs.get("use_buffer_reader") is False:
+        return []
+    prepare(context, loader)
+    on_cpu = engine.default_device == "cpu"
+    depth = 1 if not on_cpu else 0 if loader.attrs.get("num_workers") not in (None, 0) else READ_AHEAD_ON_CPU
+    return [materialise(context, loader.batch, engine.default_device) for _ in range(depth)]
 
 
 def give(context: Context, loader: LoaderInstance) -> Value:

@@ -124,7 +124,12 @@ def where(context: Context, condition: Value, *choices: Value) -> Value:
         rank = len(chosen.shape or (1,))
         return tuple(NdArray(None, "int64") for _ in range(rank))
     left, right = operand(context, choices[0]), operand(context, choices[1])
-    rows = {a.row for a in (chosen, left, right) if isinstance(a, NdArray) and a.row is not None}
+    arrays = [a for a in (chosen, left, right) if isinstance(a, NdArray)]
+    rows = {a.row for a in arrays if a.row is not None}
+    held = {a.shape for a in arrays if a.shape}
+    if len(held) == 1 and any(a.shape is None for a in arrays):
+        # they must fit: the one that is known says how many there are
+        return NdArray(held.pop(), next((a.dtype for a in (left, right) if isinstance(a, NdArray)), "int64"))
     if len(rows) == 1:
         dtype = next((a.dtype for a in (left, right) if isinstance(a, NdArray)), "int64")
         return NdArray(None, dtype, row=rows.pop())
