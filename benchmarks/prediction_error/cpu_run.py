@@ -83,6 +83,7 @@ class Torch:
             record_function,
         )
 
+        gc.collect()  # what an earlier script left must not be freed while this one is watched
         original: dict[Any, Any] = {}
 
         def wrap(cls: Any) -> None:

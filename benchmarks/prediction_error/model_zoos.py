@@ -120,14 +120,15 @@ def language(name: str, batch: int, length: int, optimizer: str) -> str:
 
 
 def realworld(truth: Path) -> Iterator[Case]:
-    """GPUMemNet's runs of real models; the optimiser of the language models is not stated, so they are not scored."""
+    """GPUMemNet's runs of real models. Precision, optimiser and checkpointing of the language models are unstated in
+    their rows (Adam is taken, as for the others), so they are not scored."""
     for row in rows(truth / "gpumemnet_realworld.csv"):
         name, batch = row["model"], int(row["batch_size_per_gpu"])
         vision = name.startswith("torchvision ")
         if vision:
             script = images(f"models.{name.split()[1]}()", batch, 224, "Adam", imports="from torchvision import models")
         else:
-            script = language(name, batch, 512, "AdamW")
+            script = language(name, batch, 512, "Adam")
         # The same machine and stack as the CNN campaign, hence its context.
         yield _case(row, "cnn" if vision else "transformer", script, DEVICE, "gpumemnet-cnn", scored=vision)
 

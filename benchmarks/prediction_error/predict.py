@@ -52,7 +52,7 @@ def predict(case: Case, library_paths: Sequence[Path] = ()) -> Prediction:
     if peaks is None or peaks.on_host or not reading.parameters_total or reading.trace.steps < 1:
         return Prediction(case, abstained=_why(reading), seconds=took, gaps=len(reading.findings.gaps))
     usage, fits = peaks.usage, True
-    if usage.reserved_bytes >= spec.capacity_bytes * 0.5:
+    if usage.reserved_bytes >= spec.capacity_bytes * 0.5 and case.measured_bytes <= spec.capacity_bytes:
         within = usage_within(reading.trace, reading.framework, spec, stack=_stack(case))
         fits = within.out_of_memory is None
         if fits and usage.reserved_bytes + peaks.context.bytes.value > spec.capacity_bytes:

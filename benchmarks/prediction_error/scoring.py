@@ -75,8 +75,9 @@ def with_campaign_context(predictions: Sequence[Prediction]) -> list[Scored]:
             continue
         if case.kind == "device":
             whole = round(prediction.reserved_bytes + context(prediction))
-            # No device shows more than it has.
-            scored.append(Scored(prediction, min(whole, prediction.capacity_bytes) if prediction.fits else whole))
+            # No device shows more than it has; rows that say otherwise name the wrong device.
+            bounded = prediction.fits and case.measured_bytes <= prediction.capacity_bytes
+            scored.append(Scored(prediction, min(whole, prediction.capacity_bytes) if bounded else whole))
         else:
             figure = prediction.reserved_bytes if case.kind == "reserved" else prediction.allocated_bytes
             scored.append(Scored(prediction, figure))
