@@ -11,6 +11,7 @@ import argparse
 import json
 import statistics
 import sys
+from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -62,9 +63,10 @@ def failures(results: list[models.Result]) -> str:
             lines += [
                 f"- {result.suite}, {what} of {name}: {error:+.1%}" for name, error in worst if abs(error) > limit
             ]
+        kinds = Counter(why.partition(":")[0] for why in result.unbuildable.values())
         lines += [
-            f"- {result.suite}, {name}: the framework itself does not build it: {why}"
-            for name, why in result.unbuildable.items()
+            f"- {result.suite}, {count} not counted: the framework itself does not build them so ({kind})"
+            for kind, count in kinds.most_common()
         ]
     return "\n".join(lines) or "- none"
 
