@@ -29,9 +29,10 @@ MOST_BATCHES = 400
 """Batches one walk over a loader gives at most while the script accumulates towards a step."""
 MOST_UNSTEPPED = 160
 """Backward passes of unknown losses, with no step among them, after which none is waited for any longer."""
-READ_AHEAD_ON_CPU = 5
 WITHOUT_BACKWARD = 2
 """Batches of a walk in which nothing is learnt (evaluation)."""
+READ_AHEAD_ON_CPU = 5
+"""Batches that PaddlePaddle holds in main memory beside the one in use (see :func:`_read_ahead`)."""
 
 
 class LoaderInstance(Instance):
@@ -80,11 +81,9 @@ def batches(context: Context, loader: LoaderInstance) -> Iterator[Value]:
             return
         if given >= WITHOUT_BACKWARD and not learnt:
             return
-        batch = give(context, loader)
         if loader.count is not None:
             del ahead[max(0, loader.count - given - 1) :]
-        yield batch
-        del batch
+        yield give(context, loader)
         learnt = learnt or (asked < context.engine.backward_calls and context.engine.unstepped <= MOST_UNSTEPPED)
         learnt = learnt or any(type(e) is Op and e.phase == "backward" for e in trace.events[seen:])
         seen = len(trace.events)
