@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from oarlock_matcher.adapters.policy_document import policy_of
 from oarlock_matcher.core.effects import Preempt, Queued, Reserve
-from oarlock_matcher.core.events import NodeSeen, PolicyUpdated, Tick
+from oarlock_matcher.core.events import NodeSeen, PolicyUpdated, TaskArrived, TaskFinished, Tick
 from oarlock_matcher.core.machine import why
 from oarlock_matcher.core.policy_settings import PolicySettings, Window
 from oarlock_runtime import Bus, Service
@@ -137,6 +138,60 @@ def test_windows_are_read_from_the_policy_document_and_what_is_none_is_left_out(
     (window,) = settings.windows
     assert window.name == "good" and window.ends - window.begins == 4 * 3600
     assert {"A100-SXM4-40GB", "A100-PCIE-80GB"} <= window.kinds and "RTX 3090" not in window.kinds
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_placement_ever_reaches_into_a_window_and_every_task_gets_its_turn(seed: int) -> None:
+    chance = random.Random(seed)
+    windows = []
+    for number in range(4):
+        begins = chance.uniform(1000.0, 9000.0)
+        what = chance.choice(
+            [{"nodes": frozenset({"a"})}, {"kinds": frozenset({RTX_3090.kind})}, {"devices": frozenset({"a-1"})}]
+        )
+        owner = chance.choice([None, "alice"])
+        windows.append(Window(f"w{number}", begins, begins + chance.uniform(10.0, 2000.0), owner, **what)  # type: ignore[arg-type])
+    one = driver(*windows, hold_after_seconds=30.0)
+    ends: dict[str, float] = {}
+    placed = 0
+
+    def look(effects: tuple[Any, ...]) -> int:
+        count = 0
+        for effect in effects:
+            if isinstance(effect, Reserve):
+                demand = one.state.tasks[effect.task_id].demand
+                seconds = demand.seconds_on(effect.placed.kind)
+                ends[effect.task_id] = one.now + (chance.uniform(1.0, 300.0) if seconds is None else seconds)
+                for window in windows:
+                    for share in effect.shares:
+                        covered = (
+                            share.node in window.nodes
+                            or effect.placed.kind in window.kinds
+                            or share.device_uid in window.devices
+                        )
+                        reaches = seconds is None or one.now + seconds > window.begins
+                        assert not (covered and reaches and one.now < window.ends and demand.owner != window.owner)
+                count += 1
+        return count
+
+    for number in range(60):
+        demand = need(
+            f"t{number}",
+            owner=chance.choice(["alice", "bob"]),
+            device_count=chance.choice([1, 1, 2]),
+            expected_seconds=chance.choice([None, 100.0, 700.0]),
+        )
+        placed += look(one.tell(TaskArrived(demand), after=chance.uniform(0.0, 60.0)))
+        for task_id in [t for t, end in ends.items() if end <= one.now]:
+            del ends[task_id]
+            placed += look(one.tell(TaskFinished(task_id, 1, "succeeded")))
+    while ends or len(one.state.queue):
+        placed += look(one.tell(Tick(), after=50.0))
+        for task_id in [t for t, end in ends.items() if end <= one.now]:
+            del ends[task_id]
+            placed += look(one.tell(TaskFinished(task_id, 1, "succeeded")))
+        assert one.now < 100_000.0, "a task waits though every window has ended"
+    assert placed == 60
 
 
 @pytest.mark.parametrize("everything", [True, False])
