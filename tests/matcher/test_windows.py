@@ -150,7 +150,8 @@ def test_no_placement_ever_reaches_into_a_window_and_every_task_gets_its_turn(se
             [{"nodes": frozenset({"a"})}, {"kinds": frozenset({RTX_3090.kind})}, {"devices": frozenset({"a-1"})}]
         )
         owner = chance.choice([None, "alice"])
-        windows.append(Window(f"w{number}", begins, begins + chance.uniform(10.0, 2000.0), owner, **what)  # type: ignore[arg-type])
+        ends_at = begins + chance.uniform(10.0, 2000.0)
+        windows.append(Window(f"w{number}", begins, ends_at, owner, **what))  # type: ignore[arg-type]
     one = driver(*windows, hold_after_seconds=30.0)
     ends: dict[str, float] = {}
     placed = 0
