@@ -107,7 +107,8 @@ def _with_bias(
 ) -> Tensor:
     """``columns``: values that PaddlePaddle's CPU kernels unfold one sample into, forward and backward."""
     engine = engine_of(context)
-    saved: list[Any] = [(x, w), (w, x)]
+    # PaddlePaddle keeps the input of a frozen layer too.
+    saved: list[Any] = [x, w] if engine.framework == "paddle" else [(x, w), (w, x)]
     if rank == 1 and engine.framework == "paddle":
         saved.append(w.nbytes)  # the weight is given a second spatial axis by a copy
     # phi/kernels/impl/conv_kernel_impl.h: a buffer of columns, unless the kernel is one plain product

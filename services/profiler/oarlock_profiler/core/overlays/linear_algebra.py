@@ -165,8 +165,8 @@ def linear(context: Context, input: Value, weight: Value, bias: Value, *, transp
 def _paddle_linear(context: Context, x: Tensor, w: Tensor, bias: Value, out: tuple[int, ...], flops: int) -> Tensor:
     engine = engine_of(context)
     if not isinstance(bias, Tensor):
-        return engine.apply("linear", [x, w], out, saved=[(x, w), (w, x)], flops=flops, matmul=True, kernel="matmul")
-    product = engine.apply("linear", [x, w], out, saved=[(x, w), (w, x)], flops=flops, matmul=True, kernel="matmul")
+        return engine.apply("linear", [x, w], out, saved=[x, w], flops=flops, matmul=True, kernel="matmul")
+    product = engine.apply("linear", [x, w], out, saved=[x, w], flops=flops, matmul=True, kernel="matmul")
     return binary(context, "add", product, bias)  # type: ignore[no-any-return]
 
 
