@@ -95,7 +95,9 @@ def _target(gpu: str | None) -> DeviceSpec | None:
         return found
     from oarlock_accelerators import resolve_kind
 
-    near = ", ".join(resolve_kind(gpu).suggestions[:4]) or ", ".join(spec.name for spec in catalogue()[:6])
+    words = set(gpu.lower().split())
+    alike = [spec.name for spec in catalogue() if words & set(spec.name.lower().replace("-", " ").split())]
+    near = ", ".join(resolve_kind(gpu).suggestions[:4] or (alike or [spec.name for spec in catalogue()])[:6])
     raise UnknownDevice(f"no device kind {gpu!r}; near it: {near}")
 
 
