@@ -8,6 +8,7 @@ common one, which is large and does as well.
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -16,15 +17,18 @@ import zipfile
 from pathlib import Path
 
 PACKAGES = ("torch==2.13.0", "paddlepaddle==3.3.1", "transformers==5.24.0", "numpy<2.4", "setuptools<81")
-ALONE = (
-    "timm==1.0.31", "opencv-python-headless", "scipy", "scikit-learn", "joblib", "threadpoolctl", "cloudpickle", "loky",
-    "narwhals", "pandas", "pytz", "python-dateutil", "six", "tzdata", "matplotlib", "cycler", "pyparsing", "kiwisolver",
-    "contourpy", "fonttools", "prettytable", "wcwidth", "typeguard", "terminaltables", "requests", "urllib3",
-    "charset-normalizer", "pycocotools", "shapely", "lap", "motmetrics", "xmltodict", "easydict", "faiss-cpu",
-    "pyclipper", "visualdl",
+ALONE = ("timm==1.0.31",)
+"""Installed without what it asks for, which would bring a torchvision that does not match a CPU build of PyTorch."""
+FOR_PACKAGES = (
+    "opencv-python-headless==5.0.0.93", "scipy==1.17.1", "scikit-learn==1.9.1", "joblib==1.6.0",
+    "threadpoolctl==3.8.0", "cloudpickle==3.1.3", "loky==3.7.0", "narwhals==2.29.0", "pandas==3.1.1", "pytz==2026.6",
+    "python-dateutil==4.0.0", "six==1.17.0", "tzdata==2026.6", "matplotlib==3.11.2", "cycler==0.12.1",
+    "pyparsing==3.3.3", "kiwisolver==1.5.1", "contourpy==1.3.3", "fonttools==4.68.0", "prettytable==3.18.0",
+    "wcwidth==0.9.4", "typeguard==4.6.1", "terminaltables==3.1.10", "requests==2.34.2", "urllib3==2.8.0",
+    "charset-normalizer==3.5.3", "pycocotools==2.0.11", "shapely==2.2.0", "lap==0.5.13", "motmetrics==1.4.0",
+    "xmltodict==1.0.4", "easydict==1.14", "faiss-cpu==1.15.1", "pyclipper==1.4.0", "visualdl==2.5.3",
 )  # fmt: skip
-"""Installed without what they ask for: timm would bring a torchvision that does not match a CPU build of PyTorch, and
-the others are only there because packages of models import them."""
+"""What packages of models import, which are asked only by ``make bench-reader --measure``; installed alone too."""
 SOURCES = (
     "torchvision==0.28.0", "paddleclas==2.6.0", "paddleseg==2.8.0", "paddledet==2.6.0",
     "segmentation-models-pytorch==0.6.0",
@@ -52,13 +56,13 @@ def library_paths() -> list[str]:
     return [*packages, str(root() / "src")]
 
 
-def create() -> None:
-    """Make the environment, or complete it."""
+def create(*, packages: bool = False) -> None:
+    """Make the environment, or complete it; with ``packages`` the packages of models can be built in it too."""
     if not exists():
         subprocess.run([sys.executable, "-m", "venv", str(root())], check=True)
     pip = [str(python()), "-m", "pip", "--disable-pip-version-check", "--quiet"]
     subprocess.run([*pip, "install", *PACKAGES], check=True)
-    subprocess.run([*pip, "install", "--no-deps", *ALONE], check=True)
+    subprocess.run([*pip, "install", "--no-deps", *ALONE, *(FOR_PACKAGES if packages else ())], check=True)
     for requirement in SOURCES:
         unpack(requirement, root() / "src", pip)
 
@@ -79,5 +83,7 @@ def unpack(requirement: str, target: Path, pip: list[str] | None = None) -> None
 
 
 if __name__ == "__main__":
-    create()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--packages", action="store_true", help="also what paddleclas and other packages import")
+    create(packages=parser.parse_args().packages)
     print(f"the frameworks are in {root()}")
