@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from oarlock_profiler.core.memory.interval import Interval
+from oarlock_profiler.core.notes import unknown
 from oarlock_schemas import Evidence, UnknownFact
 
 ASSUMED_BATCH = 32
@@ -37,11 +38,11 @@ def cold_start(declared: Mapping[str, Any], batch: int | None, sequence: int | N
         "sequence_length": (sequence, ASSUMED_SEQUENCE),
         "hidden_size": (declared.get("hidden_size"), ASSUMED_HIDDEN),
     }
-    unknowns = [UnknownFact(what="memory", why=f"{why}; the cold-start formula stands in")]
+    unknowns = [unknown("memory", f"{why}; the cold-start formula stands in")]
     values = []
     for name, (given, assumed) in inputs.items():
         if given is None:
-            unknowns.append(UnknownFact(what=name, why="neither read nor declared", assumed=assumed))
+            unknowns.append(unknown(name, "neither read nor declared", assumed))
         values.append(int(given or assumed))
     nbytes = round(values[0] * values[1] * values[2] * BYTES_PER_VALUE * MARGIN)
     evidence = [

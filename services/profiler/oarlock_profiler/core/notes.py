@@ -6,6 +6,7 @@ from typing import Any
 
 from oarlock_profiler.core.findings import Where
 from oarlock_profiler.core.reading import Reading
+from oarlock_profiler.core.settling import settled_by
 from oarlock_schemas import Evidence, UnknownFact
 from oarlock_schemas.portrait import How
 
@@ -20,21 +21,11 @@ class Notes:
             Evidence(fact=fact.fact, value=plain(fact.value), **place(fact.where), how=fact.how)
             for fact in reading.findings.facts
         ]
-        self.unknowns = [
-            UnknownFact(
-                what=gap.what[:MAX_TEXT],
-                **place(gap.where),
-                why=gap.why[:MAX_TEXT],
-                assumed=plain(gap.assumed),
-            )
-            for gap in reading.findings.gaps.values()
-        ]
-        if reading.stopped:
-            self.unknowns.append(UnknownFact(what="the rest of the script", why=reading.stopped[:MAX_TEXT]))
+        self.unknowns = [unknown(gap.what, gap.why, gap.assumed, gap.where) for gap in reading.findings.gaps.values()]
+        if reading.stopped and not any(gap.what == "the rest of the script" for gap in self.unknowns):
+            self.unknowns.append(unknown("the rest of the script", reading.stopped))
         if reading.trace.truncated:
-            self.unknowns.append(
-                UnknownFact(what="the rest of the steps", why=f"the trace was cut at {reading.trace.limit} events")
-            )
+            self.unknowns.append(unknown("the rest of the steps", f"the trace was cut at {reading.trace.limit} events"))
 
     def fact(self, fact: str, value: object, how: How) -> None:
         """Add what is known without a place in the script."""
@@ -42,7 +33,19 @@ class Notes:
 
     def unknown(self, what: str, why: str, assumed: object = None) -> None:
         """Add what is not known."""
-        self.unknowns.append(UnknownFact(what=what, why=why, assumed=plain(assumed)))
+        self.unknowns.append(unknown(what, why, assumed))
+
+
+def unknown(what: str, why: str, assumed: object = None, where: Where | None = None) -> UnknownFact:
+    """One unknown, with what would settle it."""
+    at = f"{where.file}:{where.line}" if where is not None else ""
+    return UnknownFact(
+        what=what[:MAX_TEXT],
+        **place(where),
+        why=why[:MAX_TEXT],
+        assumed=plain(assumed),
+        settle=settled_by(what, why, at)[:MAX_TEXT],
+    )
 
 
 def place(where: Where | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from oarlock_profiler.core.notes import Notes, place
 from oarlock_profiler.core.reading import ModuleNode, Reading
 from oarlock_profiler.core.setting import Setting
 from oarlock_profiler.core.sizing import doubt_of, fit_of, memory_of, sized
+from oarlock_profiler.core.step_lines import step_lines
 from oarlock_schemas import (
     Batch,
     BatchInput,
@@ -82,6 +83,7 @@ def build(reading: Reading, setting: Setting = _NO_SETTING) -> Portrait:
         evidence=notes.evidence,
         unknowns=notes.unknowns,
         model=_model(reading.roots),
+        step=step_lines(reading.trace, reading.backward_where),
         family=family,
         source_digest=setting.source_digest,
         fit=fit,
