@@ -94,7 +94,7 @@ async def test_windows_come_and_go_and_leave_the_rest_of_the_policy_alone(bus: B
 async def test_the_verbs_of_operators(bus: Bus, nats: EmbeddedServer, tmp_path: Path) -> None:
     async def oarlock(*arguments: str) -> tuple[int, str, str]:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("OARLOCK_")}
-        environment |= {"OARLOCK_NATS_URL": nats.url, "OARLOCK_NATS_TOKEN": nats.token}
+        environment |= {"OARLOCK_NATS_URL": nats.url, "OARLOCK_NATS_TOKEN": nats.token or ""}
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "oarlock", *arguments, env=environment, cwd=tmp_path, stdout=pipe, stderr=pipe

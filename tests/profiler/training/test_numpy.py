@@ -97,4 +97,4 @@ def test_known_values_are_computed(read_script: Callable[..., Reading], expressi
     source = f"import numpy as np\na = np.array([3, 1, 1, 2])\nx = {expression}\nassert x == {value!r}, x\n"
     reading = read_script(source)
     assert reading.stopped is None
-    assert not [g for g in reading.findings.gaps if "AssertionError" in g.why or "is not known" in g.why]
+    assert not [g for g in reading.findings.gaps if "AssertionError" in g[2] or "is not known" in g[2]]
