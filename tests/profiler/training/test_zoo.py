@@ -65,6 +65,43 @@ def test_transformers(read_script: Callable[..., Reading], expression: str) -> N
     assert reading.parameters_total == LANGUAGE[expression]
 
 
+ONCE = """
+import torch
+from transformers import {auto}
+model = {auto}.from_pretrained("{name}")
+model(input_ids=torch.zeros(1, 8, dtype=torch.long))
+"""
+BILLIONS = {  # as the models' own cards say
+    "Qwen/Qwen2.5-14B": 14.77, "Qwen/Qwen2.5-72B-Instruct": 72.71, "Qwen/Qwen3-32B": 32.76, "Qwen/Qwen1.5-1.8B": 1.84,
+    "meta-llama/Llama-3.1-70B": 70.55, "huggyllama/llama-30b": 32.53, "codellama/CodeLlama-34b-hf": 33.74,
+    "01-ai/Yi-34B": 34.39, "deepseek-ai/deepseek-llm-7b-base": 6.91, "mistralai/Mistral-Nemo-Base-2407": 12.25,
+    "mistralai/Mixtral-8x22B-v0.1": 140.62, "HuggingFaceTB/SmolLM-135M": 0.1345, "google/gemma-7b": 8.54,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(BILLIONS))
+def test_the_sizes_of_a_family(read_script: Callable[..., Reading], name: str) -> None:
+    reading = read_script(ONCE.format(auto="AutoModelForCausalLM", name=name))
+    assert (reading.parameters_total or 0) / 1e9 == pytest.approx(BILLIONS[name], rel=0.002)
+    assert not reading.findings.gaps
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [("lab/oarsman-2.8b", 2.8), ("facebook/opt-30b", 30), ("google/gemma-3-27b-it", 27), ("x-410M", 0.41)],
+)
+def test_a_name_that_tells_only_a_size(read_script: Callable[..., Reading], name: str, billions: float) -> None:
+    reading = read_script(ONCE.format(auto="AutoModelForCausalLM", name=name))
+    assert (reading.parameters_total or 0) / 1e9 == pytest.approx(billions, rel=0.06)
+    assert [what for what, _, _ in reading.findings.gaps] == [f"model {name}"]
+
+
+@pytest.mark.parametrize("name", ["lab/q4bit-decoder", "lab/model-3-base", "user/fp16b"])
+def test_a_number_that_is_no_size(read_script: Callable[..., Reading], name: str) -> None:
+    reading = read_script(ONCE.format(auto="AutoModel", name=name))
+    assert [gap.assumed for gap in reading.findings.gaps.values()] == ["bert-base-uncased"]
+
+
 def encoder_parameters(  # the published sizes: words, width, layers, inner width, positions, segments, tasks
     words: int, width: int, layers: int, inner: int, positions: int, segments: int, tasks: int = 0
 ) -> int:
