@@ -67,6 +67,8 @@ def portrait(p: Portrait, *, evidence_limit: int = 24, model_depth: int = 3) -> 
         parts += [Text(), _times(p)]
     if p.model:
         parts += [Text(), *(_tree(root, model_depth) for root in p.model)]
+    if p.step:
+        parts += [Text(), _step(p)]
     if p.evidence:
         parts += [Text(), _evidence(p, evidence_limit)]
     if p.unknowns:
@@ -143,11 +145,38 @@ def _tree(root: ModelNode, depth: int) -> Tree:
         if node.children and not left:
             branch.add(Text(f"… {len(node.children)} below", style="dim"))
             return
-        for child in node.children:
-            grow(branch.add(_label(child)), child, left - 1)
+        for child, count in _alike(node.children):
+            label = _label(child)
+            if count > 1:
+                label.append(f"  × {count}", style="bold")
+            grow(branch.add(label), child, left - 1)
 
     grow(tree, root, depth)
     return tree
+
+
+def _alike(children: Sequence[ModelNode]) -> list[tuple[ModelNode, int]]:
+    """Children in order, each with how many follow one another that differ in nothing but their names."""
+    out: list[tuple[ModelNode, int]] = []
+    for child in children:
+        if out and _shape_of(out[-1][0]) == _shape_of(child):
+            out[-1] = (out[-1][0], out[-1][1] + 1)
+        else:
+            out.append((child, 1))
+    return out
+
+
+def _shape_of(node: ModelNode) -> tuple[Any, ...]:
+    own = (node.type, node.parameters, node.trainable, node.output_shapes, node.saved_bytes, node.flops)
+    return (*own, *((child.path.removeprefix(node.path), _shape_of(child)) for child in node.children))
+
+
+def _step(p: Portrait) -> Table:
+    table = _grid("one training step", "where", "launches", "work", "tensors hold")
+    for row in p.step:
+        work = f"{number(row.flops)}FLOP"
+        table.add_row(f"  {row.phase}", place(row.file, row.line), str(row.launches), work, size(row.allocated_bytes))
+    return table
 
 
 def _evidence(p: Portrait, limit: int) -> Table:
@@ -164,6 +193,8 @@ def _unknowns(p: Portrait) -> Table:
     for gap in p.unknowns[:20]:
         assumed = "–" if gap.assumed is None else _short(gap.assumed)
         table.add_row(f"  {gap.what}", Text(gap.why), Text(assumed), place(gap.file, gap.line))
+        if gap.settle:
+            table.add_row("", Text(f"→ {gap.settle}", style="cyan"), "", "")
     if len(p.unknowns) > 20:
         table.add_row(f"  … {len(p.unknowns) - 20} more: --format json", "", "", "")
     return table
