@@ -51,9 +51,8 @@ class DemandMix:
         self._weight = {key: weight / self._unit for key, weight in kept}
         self._unit = 1.0
 
-    def table(self, coverage: float | None = None) -> MixTable:
-        """The most frequent specs that together cover `coverage` (its own, if not given) of the arrivals."""
-        wanted = self._coverage if coverage is None else coverage
+    def table(self) -> MixTable:
+        """The most frequent specs that together cover its `coverage` of the arrivals."""
         ranked = sorted(self._weight.items(), key=lambda item: -item[1])
         total = sum(self._weight.values())
         chosen: list[tuple[SpecKey, float]] = []
@@ -61,7 +60,7 @@ class DemandMix:
         for key, weight in ranked[: self._limit]:
             chosen.append((key, weight))
             covered += weight
-            if covered >= wanted * total:
+            if covered >= self._coverage * total:
                 break
         share = np.array([weight for _, weight in chosen])
         return MixTable(

@@ -4,8 +4,8 @@ score = ⌊(ΔF + w · Δstranded − a · r_k · milli) / quantum⌋, then the 
 
 ΔF is the published fragmentation gradient, for the demand mix seen so far. `stranded` are idle devices that their
 node's free processors could not feed: a shadow price of processors, high where a node is short of them. r_k, the
-scarcity of a kind, is the demand that names it (or a set with it) per capacity of that kind: what others could only
-find there is given last to those who could go elsewhere.
+scarcity of a row, is the demand that is bound to its kind or to nodes as large as its own, per capacity of those: what
+others could only find there is given last to those who could go elsewhere (`scarcity`).
 """
 # ruff: noqa: ARG002 - one signature for all, whatever each needs of it
 
@@ -16,12 +16,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from oarlock_matcher.core.able_models import AbleModels
-from oarlock_matcher.core.devices import WHOLE_MILLI
 from oarlock_matcher.core.filters.base import Mask
 from oarlock_matcher.core.fleet import FleetTable, Rows
 from oarlock_matcher.core.policies.base import BasePolicy, Scores, Slots
-from oarlock_matcher.core.policies.demand_mix import DemandMix, MixTable
+from oarlock_matcher.core.policies.demand_mix import DemandMix
 from oarlock_matcher.core.policies.fragmentation_field import Floats, FragmentationField, best_of, free_cpu_milli
+from oarlock_matcher.core.policies.scarcity import Scarcity
 from oarlock_matcher.core.shapes import Shape
 
 STRANDING_WEIGHT = 0.7
@@ -47,11 +47,12 @@ class FragmentationAwarePolicy(BasePolicy):
         self._models = -1
         self._next_refresh = 1
         self._field = FragmentationField(self._mix.table(), 0)
-        self._scarcity: Floats = np.zeros(0)
+        self._scarcity = Scarcity()
 
     def arrived(self, fleet: FleetTable, shape: Shape, now: float) -> None:
         able = self._able.of(fleet, shape)
         self._mix.note((shape.cpu_milli, shape.count, shape.milli if shape.count else 0, able))
+        self._scarcity.note(shape, able)
         if self._mix.arrivals >= self._next_refresh:
             self._next_refresh = max(self._mix.arrivals + 16, int(1.5 * self._mix.arrivals))
             self._relearn(fleet)
@@ -60,7 +61,7 @@ class FragmentationAwarePolicy(BasePolicy):
         table = self._mix.table()
         self._models = len(fleet.models)
         self._field = FragmentationField(table, self._models, STRANDING_WEIGHT)
-        self._scarcity = kind_scarcity(self._mix.table(coverage=1.0), capacity_by_model(fleet))
+        self._scarcity.relearn(fleet)
         self.epoch += 1
 
     def score(self, fleet: FleetTable, shape: Shape, rows: Rows, fits: Mask) -> tuple[Scores, Slots]:
@@ -77,7 +78,7 @@ class FragmentationAwarePolicy(BasePolicy):
     def _graded(self, fleet: FleetTable, shape: Shape, rows: Rows, slots: Slots, gain: Floats) -> Floats:
         """Scores of candidates: rows with the device that a sharing shape would get there, and the gain of each."""
         asked = shape.count * shape.milli
-        price = SCARCITY_WEIGHT * asked * self._scarcity[fleet.row_model[rows]]
+        price = SCARCITY_WEIGHT * asked * self._scarcity.of(fleet, rows)
         return self._quantised(fleet, shape, rows, gain - price)
 
     def _quantised(self, fleet: FleetTable, shape: Shape, rows: Rows, milli: Floats) -> Floats:
@@ -89,31 +90,5 @@ class FragmentationAwarePolicy(BasePolicy):
 
     def parts(self, fleet: FleetTable, shape: Shape, rows: Rows) -> list[Mapping[str, float]]:
         asked = shape.count * shape.milli
-        models = fleet.row_model[rows].tolist()
-        scarcity = [float(self._scarcity[m]) if m < len(self._scarcity) else 0.0 for m in models]
+        scarcity = self._scarcity.of(fleet, rows).tolist()
         return [{"scarcity_price": -SCARCITY_WEIGHT * asked * r, "quantum": QUANTUM_MILLI} for r in scarcity]
-
-
-def capacity_by_model(fleet: FleetTable) -> Floats:
-    """Device milli of each model in the fleet, leased or not."""
-    present = fleet.present.sum(axis=1) * float(WHOLE_MILLI)
-    capacity: Floats = np.bincount(fleet.row_model, present, len(fleet.models)).astype(np.float64)
-    return capacity
-
-
-def kind_scarcity(mix: MixTable, capacity: Floats) -> Floats:
-    """For each model: share of the demand that is bound to it ÷ its share of the fleet. Demand bound to a set of models
-    counts for each of them by its capacity; demand that can go anywhere makes nothing scarce."""
-    scarcity = np.zeros(len(capacity))
-    asked = mix.share * mix.count * mix.milli
-    total = float(asked.sum())
-    if total <= 0:
-        return scarcity
-    for able, amount in zip(mix.models, asked, strict=True):
-        if able is None:
-            continue
-        numbers = [m for m in able if m < len(capacity)]
-        home = float(capacity[numbers].sum())
-        if home > 0:
-            scarcity[numbers] += amount / total * float(capacity.sum()) / home
-    return scarcity

@@ -39,7 +39,7 @@ class LearnedPacking(FragmentationAwarePolicy):
         self, fleet: FleetTable, shape: Shape, rows: Rows, slots: Slots, gain: Floats
     ) -> list[tuple[str, Floats]]:
         """Each feature that counts for this shape, times its weight. [candidates], in milli."""
-        sight = Sight(fleet, self._field, shape, rows, slots, gain, self._scarcity[fleet.row_model[rows]])
+        sight = Sight(fleet, self._field, shape, rows, slots, gain, self._scarcity.of(fleet, rows))
         weights = self._weights.weights.get(class_of(shape), {})
         return [(name, weight * FEATURES[name](sight)) for name, weight in weights.items() if weight]
 
