@@ -11,7 +11,7 @@ import pytest
 from tests.service_process import ServiceProcess
 
 from oarlock_runtime import EmbeddedServer
-from oarlock_schemas import RunRecord
+from oarlock_schemas import DeviceState, RunRecord
 
 if TYPE_CHECKING:
     from tests.launcher.conftest import DockerEngine, Matcher
@@ -24,6 +24,10 @@ async def telemetry(nats: EmbeddedServer, matcher: Matcher, tmp_path: Path) -> A
     """The telemetry of the launcher's node."""
     process = ServiceProcess("telemetry", nats, tmp_path / "telemetry", matcher.site, matcher.cpu().node)
     await process.start()
+    async with asyncio.timeout(60):  # until it looks at its devices, and so at runs
+        async for change in matcher.bus.bucket("devices", DeviceState).watch():
+            if change.value is not None:
+                break
     yield
     assert await process.stop() == 0
 
@@ -38,7 +42,7 @@ async def record(matcher: Matcher, task_id: str) -> RunRecord:
 
 async def test_processes(matcher: Matcher, launcher: ServiceProcess, telemetry: None) -> None:
     # The workers leave the run's session, as data loaders of some frameworks do; they are its own all the same.
-    worker = "import time; b = b'x' * (60 << 20); time.sleep(2.5)"
+    worker = "import time; b = b'x' * (60 << 20); time.sleep(4)"
     script = (
         "import subprocess, sys, time\n"
         "import numpy as np\n"
