@@ -54,7 +54,7 @@ bench: install
 	$(BIN)/python -m benchmarks.latency.run
 
 bench-placement: install
-	$(BIN)/python -m benchmarks.placement.run --check
+	$(BIN)/python -m benchmarks.placement.run --out .cache/placement.jsonl --check
 
 # Minutes on two cores; the weights in the matcher's package are what this wrote.
 train-policy: install

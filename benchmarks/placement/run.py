@@ -1,29 +1,35 @@
 """The published fill-up experiment on the ten openb traces: every policy beside its published figure.
 
     python -m benchmarks.placement.run [--data DIR] [--seeds 42-51] [--traces default,cpu250] [--policies fgd]
-                                       [--jobs 2] [--out results.json] [--check]
+                                       [--jobs 2] [--out results.jsonl] [--any-code] [--check]
 
 The traces are looked for in --data, then $OARLOCK_DATA/traces/openb, then ../shared/traces/openb beside the checkout.
 They are public (the "openb" traces of Weng et al., USENIX ATC'23, github.com/alibaba/clusterdata) and not in this
-repository. With --out, runs that the file already holds are not repeated. --check exits 1 where a promise is broken.
+repository. With --out each run is written down as it ends, so that a benchmark broken off goes on where it stopped:
+runs that the file holds are not repeated, unless the matcher's code has changed since (--any-code takes those as well).
+--check exits 1 where a promise is broken.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import json
 import os
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
+import oarlock_matcher
+from oarlock_matcher.core.devices import Node
 from oarlock_matcher.simulator.cli import seeds_of
 from oarlock_matcher.simulator.experiments import fill_run
-from oarlock_matcher.simulator.files import read_jobs, read_nodes
+from oarlock_matcher.simulator.files import Job, read_jobs, read_nodes
 
 TRACES = (
     "default",
@@ -60,12 +66,32 @@ def data_folder(given: Path | None) -> Path | None:
     return next((p for p in options if p is not None and (p / "openb_node_list_gpu_node.csv").is_file()), None)
 
 
+@lru_cache(maxsize=1)
+def fleet(folder: str) -> list[Node]:
+    """The fleet of the experiment."""
+    return read_nodes(Path(folder) / "openb_node_list_gpu_node.csv")
+
+
+@lru_cache(maxsize=len(TRACES))
+def workload(folder: str, trace: str) -> list[Job]:
+    """One trace."""
+    return read_jobs(Path(folder) / f"openb_pod_list_{trace}.csv")
+
+
+def code() -> str:
+    """A short digest of what decides: the matcher's core and simulator."""
+    package = Path(oarlock_matcher.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(p for part in ("core", "simulator") for p in (package / part).rglob("*") if p.is_file()):
+        if path.suffix in (".py", ".json"):
+            digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
 def one(task: tuple[str, str, str, int]) -> tuple[tuple[str, str, int], dict[str, float]]:
     """Allocation of one run, by arrived percent."""
     folder, trace, policy, seed = task
-    nodes = read_nodes(Path(folder) / "openb_node_list_gpu_node.csv")
-    jobs = read_jobs(Path(folder) / f"openb_pod_list_{trace}.csv")
-    allocation = fill_run(nodes, jobs, policy, seed).allocation_percent
+    allocation = fill_run(fleet(folder), workload(folder, trace), policy, seed).allocation_percent
     return (trace, policy, seed), {str(p): allocation[p] for p in PERCENTS}
 
 
@@ -101,7 +127,8 @@ def report(
                     continue
                 mean = float(np.mean(runs))
                 known = theirs.get((trace, policy, percent))
-                cells.append(f"{mean:.2f}" + ("" if known is None else f" ({mean - known:+.2f})"))
+                seeds = "" if len(runs) == 10 else f", {len(runs)} seeds"
+                cells.append(f"{mean:.2f}" + (seeds if known is None else f" ({mean - known:+.2f}{seeds})"))
                 if policy == OURS:
                     ours = mean
                 elif known is not None and percent == 100 and abs(mean - known) > TOLERANCE:
@@ -123,6 +150,7 @@ def main() -> int:
     parser.add_argument("--policies", default=",".join((OURS, *reversed(PUBLISHED))))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--any-code", action="store_true")
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
     folder = data_folder(args.data)
@@ -131,18 +159,25 @@ def main() -> int:
         return 1
     traces, policies = args.traces.split(","), args.policies.split(",")
     results: dict[tuple[str, str, int], dict[str, float]] = {}
+    version = code()
     if args.out is not None and args.out.is_file():
         for line in args.out.read_text(encoding="utf-8").splitlines():
-            trace, policy, seed, allocation = json.loads(line)
-            results[trace, policy, seed] = allocation
+            trace, policy, seed, allocation, measured_with = json.loads(line)
+            if args.any_code or measured_with == version:
+                results[trace, policy, seed] = allocation
+    # Seed by seed, the slowest policy last: what is there when it is broken off is comparable.
     wanted = [(t, p, s) for p in policies for t in traces for s in seeds_of(args.seeds)]
-    tasks = [(str(folder), *key) for key in wanted if key not in results]
+    tasks = [(str(folder), *key) for key in sorted(wanted, key=lambda key: (key[1] == OURS, key[2]))]
+    tasks = [task for task in tasks if task[1:] not in results]
+    if args.out is not None:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(args.jobs) as pool:
-        for done, (key, allocation) in enumerate(pool.map(one, tasks), 1):
+        for done, ended in enumerate(as_completed([pool.submit(one, task) for task in tasks]), 1):
+            key, allocation = ended.result()
             results[key] = allocation
             if args.out is not None:
                 with args.out.open("a", encoding="utf-8") as lines:
-                    lines.write(json.dumps([*key, allocation]) + "\n")
+                    lines.write(json.dumps([*key, allocation, version]) + "\n")
             print(f"\r{done} of {len(tasks)} runs", end="", file=sys.stderr, flush=True)
     chosen = {key: results[key] for key in wanted}
     lines_out = list(report(chosen, published(folder), traces, policies))

@@ -77,7 +77,7 @@ for step in range(50):
     optimizer.step()
 """
 
-_GPUS = {"k80": "K80", "p100": "P100 PCIe 16GB", "v100": "V100 SXM2 16GB"}
+GPUS = {"k80": "K80", "p100": "P100 PCIe 16GB", "v100": "V100 SXM2 16GB"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +162,21 @@ def _seconds(item: Timed, constants: Constants) -> float:
     return factor * (item.roofline + slowdown * item.depthwise) + launch * item.launches
 
 
-def gavel(folder: Path) -> list[tuple[str, str, float]]:
-    """Job, chosen GPU and regret, for the jobs whose model is public."""
+@dataclass(frozen=True, slots=True)
+class GavelJob:
+    """A job of the table: measured steps a second and our step seconds (`None` where unknown), by GPU."""
+
+    name: str
+    measured: dict[str, float]
+    predicted: dict[str, float | None]
+
+    def regret(self, chosen: str) -> float:
+        """Speed lost by running on this GPU instead of the fastest."""
+        return 1 - self.measured[chosen] / max(self.measured.values())
+
+
+def gavel_jobs(folder: Path) -> list[GavelJob]:
+    """The single-GPU jobs whose model is public."""
     speeds: dict[str, dict[str, float]] = {}
     for row in rows(folder / "gavel_steps_per_second.csv"):
         if row["gpus"] == "1":
@@ -175,15 +188,23 @@ def gavel(folder: Path) -> list[tuple[str, str, float]]:
         if template is None or batch is None:
             continue
         work = _work(template.format(batch=batch.group(1)), ())
-        ours = {}
+        predicted = {}
         for gpu in measured:
-            spec = spec_named(_GPUS[gpu])
-            ours[gpu] = cost.step_seconds(work, spec, "pytorch") if spec else None
+            spec = spec_named(GPUS[gpu])
+            predicted[gpu] = cost.step_seconds(work, spec, "pytorch") if spec else None
+        found.append(GavelJob(job, measured, predicted))
+    return found
+
+
+def gavel(folder: Path) -> list[tuple[str, str, float]]:
+    """Job, chosen GPU and regret, for the jobs whose model is public."""
+    found = []
+    for job in gavel_jobs(folder):
         # Of kinds within a tenth of the fastest (host-bound steps) the least capable one is taken.
-        known = {gpu: seconds for gpu, seconds in ours.items() if seconds is not None}
+        known = {gpu: seconds for gpu, seconds in job.predicted.items() if seconds is not None}
         close = [gpu for gpu, seconds in known.items() if seconds <= 1.1 * min(known.values())]
-        chosen = min(close, key=list(_GPUS).index)
-        found.append((job, chosen, 1 - measured[chosen] / max(measured.values())))
+        chosen = min(close, key=list(GPUS).index)
+        found.append((job.name, chosen, job.regret(chosen)))
     return found
 
 

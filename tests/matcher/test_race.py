@@ -10,7 +10,7 @@ from pathlib import Path
 from oarlock_runtime import Bus, EmbeddedServer
 from oarlock_schemas import LeaseBook
 
-ATTEMPTS = 1500
+ATTEMPTS = 10_000
 
 
 async def test_two_processes_never_book_a_device_twice(nats: EmbeddedServer, bus: Bus) -> None:
