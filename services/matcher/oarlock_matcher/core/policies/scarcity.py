@@ -24,7 +24,7 @@ NodeClass = tuple[int, int, int]
 
 SIZE_WEIGHT = 0.3
 """Being bound by a node's size counts for less than being bound to a kind: large nodes left idle for a task that may
-come cost more than its refusal. Of 0.1, 0.3 and 1 this lost nowhere on seven public traces (one or two seeds each)."""
+come cost more than its refusal. Compared with 0.1 and 1 on seven public traces; see `benchmarks/placement`."""
 LIMIT = 1024
 
 
