@@ -214,3 +214,11 @@ def test_text_modules_are_python(module: str) -> None:
     found = library.source(module)
     assert found is not None
     compile(found[1], found[0], "exec")
+
+
+def test_a_model_that_is_built_and_never_called(read_script: Callable[..., Reading]) -> None:
+    reading = read_script(
+        "from torch import nn\nnet = nn.Sequential(nn.Linear(10, 20), nn.Linear(20, 5))\nhead = net[1]\n"
+    )
+    assert reading.parameters_total == 10 * 20 + 20 + 20 * 5 + 5
+    assert [root.cls for root in reading.roots] == ["torch.nn.Sequential"]

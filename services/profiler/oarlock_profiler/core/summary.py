@@ -7,6 +7,7 @@ from typing import Any
 from oarlock_profiler.core.engine.modules import LayerInstance, module_tree, parameter_count
 from oarlock_profiler.core.engine.trace import Trace
 from oarlock_profiler.core.interpreter.machine import Machine
+from oarlock_profiler.core.interpreter.values import Module
 from oarlock_profiler.core.overlays.training_notes import fill
 from oarlock_profiler.core.reading import Reading
 
@@ -30,7 +31,7 @@ def summarise(machine: Machine, framework: str | None, stopped: str | None) -> R
         path=machine.path,
         backward_where=getattr(machine.engine, "backward_where", None),
     )
-    _models(reading, machine.engine)
+    _models(reading, machine)
     fill(reading, machine.state, machine.engine, machine.training_loops)
     _inputs(reading, machine.engine)
     return reading
@@ -64,9 +65,11 @@ def _inputs(reading: Reading, engine: Any) -> None:
             return
 
 
-def _models(reading: Reading, engine: Any) -> None:
-    """The models: every layer that was called by itself and has parameters; a shared parameter counts once."""
-    called: list[LayerInstance] = list(engine.roots)
+def _models(reading: Reading, machine: Machine) -> None:
+    """The models: every layer that was called by itself and has parameters; a shared parameter counts once. Where
+    nothing was called, those that stand in the entry script's names."""
+    engine: Any = machine.engine
+    called: list[LayerInstance] = list(engine.roots) or _standing(machine)
     inner = {id(layer) for root in called for path, layer in root.named_modules() if path}
     models = [root for root in called if id(root) not in inner and next(root.named_parameters(), None) is not None]
     models = _without_copies(models, engine.learning)
@@ -76,6 +79,12 @@ def _models(reading: Reading, engine: Any) -> None:
     parameters = {id(parameter): parameter for root in models for _, parameter in root.named_parameters()}
     reading.parameters_total = sum(parameter_count(p) for p in parameters.values())
     reading.parameters_trainable = sum(parameter_count(p) for p in parameters.values() if p.requires_grad)
+
+
+def _standing(machine: Machine) -> list[LayerInstance]:
+    main = machine.importer.modules.get("__main__")
+    names = main.attrs.values() if isinstance(main, Module) else ()
+    return list({id(value): value for value in names if isinstance(value, LayerInstance)}.values())
 
 
 def _sealed(trace: Trace) -> Trace:
