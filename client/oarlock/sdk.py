@@ -318,14 +318,8 @@ class AsyncClient:
 
     async def windows(self) -> dict[str, Window]:
         """Reservations and maintenance by name, by their beginning."""
-        found: dict[str, Window] = {}
-        stored = (await self.policy()).get("windows")
-        for name, document in (stored if isinstance(stored, dict) else {}).items():
-            try:
-                found[name], _ = read(Window, document if isinstance(document, dict) else "")
-            except InvalidMessage:
-                # Written by another hand; the matcher leaves it out as well, and logs why.
-                continue
+        stored = _windows(await self.policy()).items()
+        found = {name: window for name, document in stored if (window := _window(document)) is not None}
         return dict(sorted(found.items(), key=lambda item: (item[1].begins, item[0])))
 
     async def add_window(self, name: str, window: Window) -> None:
@@ -419,12 +413,17 @@ def _windows(document: Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(stored) if isinstance(stored, Mapping) else {}
 
 
-def _ended_before(document: Any, now: float) -> bool:
+def _window(document: Any) -> Window | None:
+    """None for what is no window: written by another hand; the matcher leaves it out as well, and logs why."""
     try:
-        window, _ = read(Window, document if isinstance(document, Mapping) else "")
+        return read(Window, document if isinstance(document, Mapping) else "")[0]
     except InvalidMessage:
-        return False
-    return window.ends <= now
+        return None
+
+
+def _ended_before(document: Any, now: float) -> bool:
+    window = _window(document)
+    return window is not None and window.ends <= now
 
 
 def _first_seen(entry: Any) -> str:

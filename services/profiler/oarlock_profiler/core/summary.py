@@ -29,7 +29,7 @@ def summarise(machine: Machine, framework: str | None, stopped: str | None) -> R
         findings=machine.findings,
         stopped=stopped,
         path=machine.path,
-        backward_where=getattr(machine.engine, "backward_where", None),
+        backward_where=machine.engine.backward_where,
     )
     _models(reading, machine)
     fill(reading, machine.state, machine.engine, machine.training_loops)

@@ -47,8 +47,6 @@ class Engine:
         self.kernels = kernels
         self.steps_to_walk = 2
         self.assumed_batch: int | None = None
-        self.backward_places: set[Where | None] = set()
-        self.accumulated = 1
         self.default_dtype = "float32"
         self.default_device = "gpu:0" if framework == "paddle" else "cpu"
         self.grad_enabled = True
@@ -66,6 +64,10 @@ class Engine:
         """How many of those since the optimiser last stepped."""
         self.micro_batches = 0
         """The most backward passes that one step took so far."""
+        self.backward_places: set[Where | None] = set()
+        """Where the passes since the optimiser last stepped were asked for."""
+        self.accumulated = 1
+        """How many passes the last step took that were all asked for in one place."""
         self.learning: set[int] = set()
         """``id`` of every leaf that a backward pass gave a gradient (the leaves of models live as long as we do)."""
         self.root_inputs: dict[int, list[TensorSpec]] = {}

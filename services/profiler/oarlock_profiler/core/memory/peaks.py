@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from oarlock_profiler.core.devices import DeviceSpec
@@ -67,9 +67,9 @@ def peaks_of(
     requested = devices_of(trace)
     if not requested:
         return None
-    accelerators = [name for name in requested if not is_host(name)]
-    on_host = not accelerators
-    traced = accelerators[0] if accelerators else next(iter(requested))
+    accelerator = _accelerator(requested)
+    on_host = accelerator is None
+    traced = accelerator or next(iter(requested))
     spec = None if on_host or (device is not None and device.is_host) else device
     libraries = Libraries(framework, None) if on_host else libraries_of(spec, framework, recent=stack.loading == "lazy")
     allocator = _allocator(framework, on_host, stack)
@@ -96,10 +96,12 @@ def peaks_of(
 
 def runs_within(trace: Trace, framework: str | None, device: DeviceSpec, *, stack: Stack = _DEFAULT_STACK) -> bool:
     """Whether the steps run in ``device``'s capacity, cached memory being given back as the framework does."""
-    if device.is_host or not any(not is_host(name) for name in devices_of(trace)):
-        total = sum(replay(trace, name, PlainAllocator()).tensor_bytes for name in devices_of(trace))
+    requested = devices_of(trace)
+    accelerator = _accelerator(requested)
+    if device.is_host or accelerator is None:
+        total = sum(replay(trace, name, PlainAllocator()).tensor_bytes for name in requested)
         return total + host_base(framework, accelerator=False).value <= device.capacity_bytes
-    return usage_within(trace, framework, device, stack=stack).out_of_memory is None
+    return _used(trace, accelerator, framework, device, stack).out_of_memory is None
 
 
 def usage_within(trace: Trace, framework: str | None, device: DeviceSpec, *, stack: Stack = _DEFAULT_STACK) -> Usage:
@@ -110,13 +112,22 @@ def usage_within(trace: Trace, framework: str | None, device: DeviceSpec, *, sta
     Raises:
         ValueError: the trace touches no accelerator.
     """
-    accelerators = [name for name in devices_of(trace) if not is_host(name)]
-    if not accelerators:
+    accelerator = _accelerator(devices_of(trace))
+    if accelerator is None:
         raise ValueError("the steps touch no accelerator")
+    return _used(trace, accelerator, framework, device, stack)
+
+
+def _accelerator(requested: Iterable[str]) -> str | None:
+    """The accelerator that most is asked of, given devices as :func:`devices_of` orders them; None on main memory."""
+    return next((name for name in requested if not is_host(name)), None)
+
+
+def _used(trace: Trace, accelerator: str, framework: str | None, device: DeviceSpec, stack: Stack) -> Usage:
     capacity = device.capacity_bytes - context_of(device, framework, stack.loading).bytes.value
     allocator = _allocator(framework, False, stack, capacity)
     libraries = libraries_of(device, framework, recent=stack.loading == "lazy")
-    return replay(trace, accelerators[0], allocator, libraries=libraries)
+    return replay(trace, accelerator, allocator, libraries=libraries)
 
 
 def _allocator(framework: str | None, on_host: bool, stack: Stack, capacity_bytes: int | None = None) -> Allocator:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from oarlock_profiler.core.engine.shapes import broadcast
+from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import Context, Value
 from oarlock_profiler.core.overlays.calling import engine_of, operator, tensor
 
@@ -18,6 +19,23 @@ LIBRARIES = ("paddle",)
 def _rows(size: Value, default: int) -> int:
     known = getattr(size, "value", size)
     return known if isinstance(known, int) and not isinstance(known, bool) and known > 0 else default
+
+
+def _reduced(
+    context: Context,
+    name: str,
+    given: list[Tensor],
+    indices: list[Tensor],
+    rest: tuple[int, ...],
+    reduce_op: Value,
+    out_size: Value,
+) -> Value:
+    """Messages of shape ``rest`` along ``indices``, reduced to a row for each row of the first of ``given``."""
+    rows = _rows(out_size, (given[0].shape or (1,))[0])
+    saved: list[Any] = [*indices, *given, "output"]
+    if reduce_op == "mean":
+        saved.append(4 * rows)  # how many messages each row got
+    return engine_of(context).apply(name, given, (rows, *rest), given[0].dtype, saved=saved)
 
 
 @operator(
@@ -34,14 +52,9 @@ def send_u_recv(
 ) -> Value:
     """Rows of ``x`` sent along edges and reduced where they arrive."""
     reduce_op = kwargs.get("pool_type", reduce_op)
-    nodes, src, dst = tensor(context, x), tensor(context, src_index), tensor(context, dst_index)
-    shape = nodes.shape or (1,)
-    saved: list[Any] = [src, dst, nodes, "output"]
-    if reduce_op == "mean":
-        saved.append(4 * _rows(out_size, shape[0]))  # how many messages each row got
-    return engine_of(context).apply(
-        "send_u_recv", [nodes], (_rows(out_size, shape[0]), *shape[1:]), nodes.dtype, saved=saved
-    )
+    nodes = tensor(context, x)
+    edges = [tensor(context, src_index), tensor(context, dst_index)]
+    return _reduced(context, "send_u_recv", [nodes], edges, (nodes.shape or (1,))[1:], reduce_op, out_size)
 
 
 @operator(["paddle.geometric.send_ue_recv"])
@@ -59,15 +72,9 @@ def send_ue_recv(
     """Rows of ``x`` combined with values of the edges, sent and reduced."""
     del message_op, name
     nodes, edges = tensor(context, x), tensor(context, y)
-    src, dst = tensor(context, src_index), tensor(context, dst_index)
-    shape = nodes.shape or (1,)
-    rest = broadcast(shape[1:], (edges.shape or (1,))[1:])
-    saved: list[Any] = [src, dst, nodes, edges, "output"]
-    if reduce_op == "mean":
-        saved.append(4 * _rows(out_size, shape[0]))
-    return engine_of(context).apply(
-        "send_ue_recv", [nodes, edges], (_rows(out_size, shape[0]), *rest), nodes.dtype, saved=saved
-    )
+    ends = [tensor(context, src_index), tensor(context, dst_index)]
+    rest = broadcast((nodes.shape or (1,))[1:], (edges.shape or (1,))[1:])
+    return _reduced(context, "send_ue_recv", [nodes, edges], ends, rest, reduce_op, out_size)
 
 
 @operator(["paddle.geometric.send_uv"])
