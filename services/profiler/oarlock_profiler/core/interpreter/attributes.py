@@ -26,6 +26,17 @@ if TYPE_CHECKING:
     from oarlock_profiler.core.interpreter.machine import Machine
 
 
+_OF_THE_TYPE = frozenset(
+    f"__{name}__"
+    for name in (
+        "deepcopy", "copy", "format", "iter", "next", "aiter", "anext", "len", "call", "abs", "round", "enter", "exit",
+        "aenter", "aexit", "fspath", "index", "int", "float", "bool", "getitem", "setitem", "delitem", "contains",
+        "hash", "array",
+    )
+)  # fmt: skip
+"""What the language looks up on the type, past the instance's ``__getattr__`` ("Special method lookup")."""
+
+
 def find(m: Machine, value: Value, name: str) -> Value:
     """The attribute, or ``MISSING``."""
     if isinstance(value, HostObject):
@@ -87,7 +98,7 @@ def instance(m: Machine, obj: Instance, name: str, *, bare: bool = False) -> Val
     if name == "__dict__":
         return attrs
     hook = obj.cls.lookup("__getattr__")
-    if hook is not MISSING and name not in ("__deepcopy__", "__copy__"):
+    if hook is not MISSING and name not in _OF_THE_TYPE:
         try:
             result = m.call(bind(m, hook, obj, obj.cls), [name])
         except Raised as error:

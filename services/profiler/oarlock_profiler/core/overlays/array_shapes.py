@@ -13,6 +13,7 @@ __all__ = ["ITEM_BYTES", "Shape", "ShapeError", "axes_of", "broadcast", "matmul"
 ITEM_BYTES = {
     "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "float16": 2, "int32": 4, "uint32": 4, "float32": 4,
     "int64": 8, "uint64": 8, "float64": 8, "complex64": 8, "complex128": 16, "object": 8, "str": 64,
+    "datetime64": 8, "timedelta64": 8,
 }  # fmt: skip
 
 _RANK = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from oarlock_profiler.core.interpreter.values import Class, Context, Instance, Native, Unknown, Value
+from oarlock_profiler.core.interpreter.values import MISSING, Class, Context, Instance, Native, Unknown, Value
 from oarlock_profiler.core.overlays.datasets import DATASET, length
 from oarlock_profiler.core.overlays.images import Image
 from oarlock_profiler.core.overlays.numpy_arrays import NdArray
@@ -361,6 +361,24 @@ def _make_points(
     return NdArray(shape, "float64"), NdArray(None if shape is None else shape[:1], "int64")
 
 
+def _held_rows(rows: int, test_size: Value, train_size: Value) -> int:
+    """How many of ``rows`` are held out; a quarter where nothing is said (scikit-learn's default)."""
+    share = test_size if test_size is not None else (1 - train_size if isinstance(train_size, float) else 0.25)
+    if isinstance(share, int):
+        return share
+    return -(-int(rows * share * 1000) // 1000) if isinstance(share, float) else rows // 4
+
+
+def _table_parts(context: Context, table: Instance, test_size: Value, train_size: Value) -> list[Value]:
+    """A table's training and held-out rows, by ``iloc``."""
+    rows = context.call(context.getattr(table, "__len__"))
+    pick = context.getattr(context.getattr(table, "iloc"), "__getitem__")
+    if not isinstance(rows, int):
+        return [context.call(pick, (slice(None),)) for _ in range(2)]
+    cut = rows - _held_rows(rows, test_size, train_size)
+    return [context.call(pick, (slice(None, cut),)), context.call(pick, (slice(cut, None),))]
+
+
 def _train_test_split(
     context: Context, *arrays: Value, test_size: Value = None, train_size: Value = None, **options: Value
 ) -> Value:
@@ -369,19 +387,15 @@ def _train_test_split(
         if context.is_open(array) or isinstance(array, Unknown):
             made += [context.call(context.getattr(array, "copy")), array] if isinstance(array, list) else [array, array]
             continue
+        if isinstance(array, Instance) and array.cls.lookup("iloc") is not MISSING:
+            made += _table_parts(context, array, test_size, train_size)
+            continue
         known = as_array(context, array) if not isinstance(array, NdArray | list) else array
         if isinstance(known, NdArray) and not known.shape:
             made += [NdArray(None, known.dtype, row=known.row), NdArray(None, known.dtype, row=known.row)]
             continue
         rows = len(known) if isinstance(known, list) else (known.shape or (0,))[0]
-        share = test_size if test_size is not None else (1 - train_size if isinstance(train_size, float) else 0.25)
-        held = (
-            share
-            if isinstance(share, int)
-            else -(-int(rows * share * 1000) // 1000)
-            if isinstance(share, float)
-            else rows // 4
-        )
+        held = _held_rows(rows, test_size, train_size)
         if isinstance(known, list):
             made += [known[: rows - held], known[rows - held :]]
             continue
@@ -390,9 +404,14 @@ def _train_test_split(
     return made
 
 
-def _scaled(context: Context, self: Instance, X: Value, *args: Value, **options: Value) -> Value:
-    array = as_array(context, X)
-    return NdArray(array.shape, "float64", row=array.row)
+def _measured(context: Context, name: Value = "") -> Value:
+    """A metric of what was predicted: a number that no training depends on."""
+    return Native(f"sklearn.metrics.{name}", lambda inner, *_a, **_k: inner.derived("a metric", "float"))
+
+
+def _in_order(context: Context, *arrays: Value, **options: Value) -> Value:
+    """``sklearn.utils.shuffle``: the same rows."""
+    return arrays[0] if len(arrays) == 1 else list(arrays)
 
 
 def _folds_init(context: Context, self: Instance, n_splits: Value = 5, *args: Value, **options: Value) -> None:
@@ -430,13 +449,8 @@ def _install_sklearn() -> None:
         "sklearn.model_selection.train_test_split",
         Native("sklearn.model_selection.train_test_split", _train_test_split),
     )
-    for name in ("StandardScaler", "MinMaxScaler", "RobustScaler", "LabelEncoder"):
-        cls = native_class(
-            f"sklearn.preprocessing.{name}", __init__=lambda context, self, *a, **k: None, fit=lambda context, self,
-            *a: self,
-            transform=_scaled, fit_transform=_scaled, inverse_transform=_scaled,
-        )  # fmt: skip
-        register(f"sklearn.preprocessing.{name}", cls)
+    register("sklearn.metrics.__getattr__", Native("sklearn.metrics.__getattr__", _measured))
+    register("sklearn.utils.shuffle", Native("sklearn.utils.shuffle", _in_order))
 
 
 _install()

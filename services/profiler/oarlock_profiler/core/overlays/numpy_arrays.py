@@ -33,13 +33,17 @@ _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 class NumpyType(HostObject):
     """``numpy.float32`` and the like: a dtype, and a conversion when called."""
 
-    def __init__(self, dtype: str) -> None:
+    def __init__(self, dtype: str, family: str = "") -> None:
         self.dtype = dtype
+        self.family = family
+        """The abstract type that this is (``integer``), empty for one that arrays have."""
 
     def py_type(self) -> str:
         return "numpy.dtype"
 
     def py_getattr(self, context: Context, name: str) -> Value:
+        if name == "__str__":
+            return Native("numpy.dtype.__str__", lambda _context: self.dtype)
         return {"name": self.dtype, "__name__": self.dtype, "itemsize": shapes.ITEM_BYTES.get(self.dtype, 8)}.get(
             name, MISSING
         )
@@ -78,14 +82,16 @@ def dtype_name(value: Value) -> str | None:
     if isinstance(value, NumpyType):
         return value.dtype
     if isinstance(value, str):
-        name = value.rsplit(".", 1)[-1]
+        name = value.rsplit(".", 1)[-1].removesuffix("[ns]")
         name = _ALIASES.get(name, name)
         return name if name in shapes.ITEM_BYTES else None
     named = getattr(value, "name", None) or getattr(value, "__name__", None)
     return dtype_name(named) if isinstance(named, str) else None
 
 
-def _hint(dtype: str) -> str:
+def _hint(dtype: str) -> str | None:
+    if dtype in ("str", "object"):
+        return "str" if dtype == "str" else None
     return "int" if "int" in dtype else ("bool" if dtype == "bool" else "float")
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from oarlock_profiler.core.interpreter.values import Context, Native, Unknown, Value
+from oarlock_profiler.core.interpreter.values import MISSING, Context, Instance, Native, Unknown, Value
 from oarlock_profiler.core.overlays import array_shapes as shapes
 from oarlock_profiler.core.overlays.numpy_arrays import (
     KEPT_ELEMENTS,
@@ -26,10 +26,15 @@ for _name in shapes.ITEM_BYTES:
     register(f"numpy.{_name}", NumpyType(_name))
 for _alias, _name in {
     "bool_": "bool", "float_": "float64", "int_": "int64", "double": "float64", "single": "float32", "half": "float16",
-    "object_": "object", "str_": "str", "longlong": "int64", "intc": "int32", "floating": "float64",
-    "integer": "int64", "number": "float64", "generic": "float64",
+    "object_": "object", "str_": "str", "longlong": "int64", "intc": "int32",
 }.items():  # fmt: skip
     register(f"numpy.{_alias}", NumpyType(_name))
+for _family, _name in {
+    "generic": "float64", "number": "float64", "integer": "int64", "signedinteger": "int64",
+    "unsignedinteger": "uint64", "inexact": "float64", "floating": "float64", "complexfloating": "complex128",
+    "flexible": "str", "character": "str",
+}.items():  # fmt: skip
+    register(f"numpy.{_family}", NumpyType(_name, _family))
 register("numpy.pi", math.pi)
 register("numpy.e", math.e)
 register("numpy.inf", math.inf)
@@ -73,6 +78,9 @@ def as_array(context: Context, value: Value, dtype: str | None = None, op: str =
         return new(context, shape, dtype or found or "float64", op=op)
     if isinstance(getattr(value, "dtype", None), str) and hasattr(value, "shape"):
         return NdArray(value.shape, dtype or value.dtype)
+    if isinstance(value, Instance) and (method := value.cls.lookup("__array__")) is not MISSING:
+        made = context.call(method, (value,))
+        return as_array(context, made, dtype) if isinstance(made, NdArray) else NdArray(None, dtype or "float64")
     size = getattr(value, "array_shape", None)
     if size is not None:
         return new(context, size, dtype or "uint8", op=op)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from oarlock_profiler.core.interpreter.values import MISSING, Context, Iteration, Native, Unknown, Value
+from oarlock_profiler.core.interpreter.values import MISSING, Class, Context, Iteration, Native, Unknown, Value
 from oarlock_profiler.core.overlays import array_shapes as shapes
 from oarlock_profiler.core.overlays.numpy_arrays import (
     KEPT_ELEMENTS,
@@ -403,24 +403,82 @@ def _arrays(context: Context, sequence: Value) -> list[NdArray] | None:
     return None if any(a.shape is None for a in arrays) else arrays
 
 
-@entry("numpy.concatenate", "numpy.vstack", "numpy.hstack", "numpy.append", "numpy.row_stack", "numpy.dstack")
-def concatenate(context: Context, arrays: Value, *args: Value, axis: Value = 0, **options: Value) -> Value:
-    """Joined along an axis."""
-    rest = list(args)
-    if rest and not isinstance(rest[0], int) and rest[0] is not None:
-        arrays = (arrays, rest.pop(0))
-    if rest:
-        axis = rest[0]
+@entry("numpy.concatenate")
+def concatenate(context: Context, arrays: Value, axis: Value = 0, *args: Value, **options: Value) -> Value:
+    """Joined along an axis (None: flattened first). Rows of unknown number stay rows."""
     parts = _arrays(context, arrays)
     if parts is None:
-        return NdArray(None, "float64")
+        return _joined_rows(context, arrays)
     if axis is None:
         return new(context, (sum(math.prod(p.shape or ()) for p in parts),), parts[0].dtype, op="concatenate")
+    return _joined(context, parts, [p.shape or (1,) for p in parts], axis if isinstance(axis, int) else 0)
+
+
+def _joined(context: Context, parts: list[NdArray], sizes: list[shapes.Shape], axis: int) -> NdArray:
     try:
-        shape = shapes.concatenated([p.shape or (1,) for p in parts], axis if isinstance(axis, int) else 0)
+        shape = shapes.concatenated(sizes, axis)
     except (shapes.ShapeError, IndexError):
         return NdArray(None, parts[0].dtype)
     return new(context, shape, parts[0].dtype, op="concatenate")
+
+
+def _joined_rows(context: Context, arrays: Value) -> NdArray:
+    """Parts of which one has an unknown number of rows."""
+    parts = [as_array(context, one) for one in arrays] if isinstance(arrays, list | tuple) else []
+    rows = {part.row if part.shape is None else part.shape[1:] for part in parts}
+    return NdArray(None, parts[0].dtype if parts else "float64", row=rows.pop() if len(rows) == 1 else None)
+
+
+@entry("numpy.vstack", "numpy.row_stack")
+def vstack(context: Context, tup: Value, **options: Value) -> Value:
+    """Joined as rows; vectors are rows."""
+    parts = _arrays(context, tup)
+    if parts is None:
+        return _joined_rows(context, tup)
+    return _joined(context, parts, [_at_least(p.shape or (), 2) for p in parts], 0)
+
+
+@entry("numpy.hstack")
+def hstack(context: Context, tup: Value, **options: Value) -> Value:
+    """Joined as columns; vectors end to end."""
+    parts = _arrays(context, tup)
+    if parts is None:
+        return NdArray(None, "float64")
+    sizes = [_at_least(p.shape or (), 1) for p in parts]
+    return _joined(context, parts, sizes, 0 if len(sizes[0]) == 1 else 1)
+
+
+@entry("numpy.dstack")
+def dstack(context: Context, tup: Value) -> Value:
+    """Joined along the third axis."""
+    parts = _arrays(context, tup)
+    if parts is None:
+        return NdArray(None, "float64")
+    sizes = [_at_least(p.shape or (), 2) for p in parts]
+    return _joined(context, parts, [(*size, 1) if len(size) == 2 else size for size in sizes], 2)
+
+
+@entry("numpy.column_stack")
+def column_stack(context: Context, tup: Value) -> Value:
+    """Joined as columns; vectors are columns."""
+    parts = _arrays(context, tup)
+    if parts is None:
+        return NdArray(None, "float64")
+    return _joined(context, parts, [_as_columns(p.shape or ()) for p in parts], 1)
+
+
+@entry("numpy.append")
+def append(context: Context, arr: Value, values: Value, axis: Value = None) -> Value:
+    """Joined along an axis; without one, flattened first."""
+    return concatenate(context, (arr, values), axis)
+
+
+def _as_columns(shape: shapes.Shape) -> shapes.Shape:
+    return (*shape, 1) if len(shape) == 1 else shape or (1, 1)
+
+
+def _at_least(shape: shapes.Shape, dimensions: int) -> shapes.Shape:
+    return (1,) * (dimensions - len(shape)) + shape
 
 
 @entry("numpy.stack")
@@ -642,7 +700,35 @@ for _name in ("seterr", "set_printoptions", "save", "savez", "savez_compressed",
     register(f"numpy.{_name}", Native(f"numpy.{_name}", lambda context, *args, **options: None))
 
 
-@entry("numpy.allclose", "numpy.array_equal", "numpy.isclose", "numpy.isscalar", "numpy.issubdtype", "numpy.isin")
+@entry("numpy.allclose", "numpy.array_equal", "numpy.isclose", "numpy.isscalar", "numpy.isin")
 def question(context: Context, *args: Value, **options: Value) -> Value:
     """A truth that depends on values."""
     return Unknown("a comparison of arrays", context.where, hint="bool")
+
+
+@entry("numpy.issubdtype")
+def issubdtype(context: Context, arg1: Value, arg2: Value) -> Value:
+    """Whether the first dtype lies at or under the second in NumPy's tree of scalar types."""
+    name, above = (dtype_name(arg) or ("object" if isinstance(arg, Class) else None) for arg in (arg1, arg2))
+    if name is None or above is None:
+        return Unknown("a dtype that is not known", context.where, hint="bool")
+    family = getattr(arg2, "family", "")
+    return name == above if not family else family in _families(name)
+
+
+def _families(dtype: str) -> set[str]:
+    """The abstract types above a dtype (NumPy's manual, "Scalars")."""
+    for stem, above in _ABOVE.items():
+        if dtype.startswith(stem):
+            return {"generic", *above}
+    return {"generic"}
+
+
+_ABOVE = {
+    "int": ("number", "integer", "signedinteger"),
+    "uint": ("number", "integer", "unsignedinteger"),
+    "float": ("number", "inexact", "floating"),
+    "complex": ("number", "inexact", "complexfloating"),
+    "timedelta": ("number", "integer", "signedinteger"),
+    "str": ("flexible", "character"),
+}

@@ -1,4 +1,4 @@
-"""Libraries whose results cannot be known without data: tables, metrics, trackers. They give unknowns that say why."""
+"""Libraries whose results cannot be known without data: metrics, trackers. They give unknowns that say why."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from oarlock_profiler.core.interpreter.values import Context, Native, Unknown, V
 from oarlock_profiler.core.overlays.registry import register
 
 LIBRARIES = (
-    "pandas",
     "evaluate",
     "wandb",
     "tensorboard",
@@ -20,32 +19,6 @@ LIBRARIES = (
     "nltk",
     "jieba",
 )
-
-
-def _table(context: Context, *args: Value, **kwargs: Value) -> Value:
-    """A table's contents are in its file, not in the script."""
-    return Unknown("a table read from a file", context.where, name="pandas.DataFrame")
-
-
-def _frame(context: Context, data: Value = None, *args: Value, **kwargs: Value) -> Value:
-    """A table made from values."""
-    return Unknown("a table's columns are not followed", context.where, name="pandas.DataFrame")
-
-
-for _name in (
-    "read_csv",
-    "read_excel",
-    "read_json",
-    "read_parquet",
-    "read_pickle",
-    "read_table",
-    "read_sql",
-    "concat",
-    "merge",
-):
-    register(f"pandas.{_name}", Native(f"pandas.{_name}", _table))
-for _name in ("DataFrame", "Series", "get_dummies", "to_datetime", "Categorical", "cut"):
-    register(f"pandas.{_name}", Native(f"pandas.{_name}", _frame))
 
 
 def _quiet(why: str) -> Any:
