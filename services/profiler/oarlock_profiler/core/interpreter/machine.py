@@ -255,6 +255,11 @@ class Machine:
         hook = self.find(cls, "py_isinstance") if isinstance(cls, HostObject) else MISSING
         if hook is not MISSING:
             return self.truth(self.call(hook, [value]))
+        if isinstance(cls, Native):
+            if isinstance(value, Unknown):
+                return Unknown(value.why, value.where, "bool", name=value.name)
+            # a type that the table makes with a function: torch.device
+            return isinstance(value, HostObject) and value.py_type() == cls.name
         if not isinstance(cls, Class):
             return False
         if isinstance(value, Unknown):

@@ -10,6 +10,7 @@ from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import MISSING, Class, Context, Iteration, Native, Unknown, Value
 from oarlock_profiler.core.overlays.data_loading import BatchStream, LoaderInstance, give
 from oarlock_profiler.core.overlays.images import Image
+from oarlock_profiler.core.overlays.numpy_arrays import NdArray
 from oarlock_profiler.core.overlays.registry import entry
 from oarlock_profiler.core.overlays.samples import TensorMapping
 
@@ -39,6 +40,16 @@ def is_text(context: Context, value: Value) -> Value:
     return isinstance(value, str) or (
         isinstance(value, Unknown) and value.hint not in ("int", "float", "bool", "number")
     )
+
+
+@entry("oarlock_host.holds_arrays")
+def holds_arrays(context: Context, value: Value) -> Value:
+    """Whether a value is a tensor or an array, or holds one."""
+    if isinstance(value, list | tuple):
+        return any(holds_arrays(context, one) for one in value)
+    if isinstance(value, dict):
+        return any(holds_arrays(context, one) for one in value.values())
+    return isinstance(value, Tensor | NdArray | TensorMapping)
 
 
 @entry("oarlock_host.sequence_length")

@@ -433,48 +433,6 @@ for _name, _value in _PLATFORM:
 # -- threads and processes -------------------------------------------------------------------------------------------
 
 
-class Worker(HostObject):
-    """A thread or process: the reader runs its target once, when it is started, in place."""
-
-    def __init__(self, target: Value, args: Value, kwargs: Value) -> None:
-        self.target = target
-        self.args = args
-        self.kwargs = kwargs
-
-    def py_type(self) -> str:
-        return "threading.Thread"
-
-    def _start(self, m: Context) -> None:
-        if self.target is not None and not isinstance(self.target, Unknown):
-            target, self.target = self.target, None
-            m.call(target, list(self.args) if isinstance(self.args, (list, tuple)) else [], self.kwargs or None)
-
-    def py_getattr(self, context: Context, name: str) -> Value:
-        if name in ("start", "run"):
-            return Native("Thread.start", self._start)
-        if name in ("join", "terminate", "close", "setDaemon", "kill"):
-            return Native(f"Thread.{name}", lambda _m, *_a, **_k: None)
-        if name == "is_alive":
-            return Native("Thread.is_alive", lambda _m: False)
-        return {"daemon": True, "exitcode": 0, "name": "worker"}.get(name, MISSING)
-
-    def py_setattr(self, context: Context, name: str, value: Value) -> bool:
-        return True
-
-
-@entry("threading.Thread", "multiprocessing.Process", "multiprocessing.context.Process")
-def worker(
-    m: Any,
-    group: Value = None,
-    target: Value = None,
-    name: Value = None,
-    args: Value = (),
-    kwargs: Value = None,
-    **_kw: Value,
-) -> Value:
-    return Worker(target, args, kwargs)
-
-
 class Pool(HostObject):
     """A pool of workers: maps are done in place."""
 
@@ -538,22 +496,18 @@ def as_completed(m: Any, futures: Value, *_args: Value, **_kw: Value) -> Value:
 
 
 class Lock(HostObject):
-    """A lock, event, queue or semaphore: always free."""
+    """A lock, condition or semaphore: always free."""
 
     def py_getattr(self, context: Context, name: str) -> Value:
         if name == "__enter__":
             return Native("Lock.__enter__", lambda _m: self)
-        if name in ("get", "get_nowait", "recv"):
-            return Native(f"Queue.{name}", lambda m, *_a, **_k: m.derived("what another thread sends"))
-        if name in ("is_set", "locked", "empty", "wait", "acquire"):
+        if name in ("locked", "wait", "acquire"):
             return Native(f"Lock.{name}", lambda m, *_a, **_k: True)
         return Native(f"Lock.{name}", lambda _m, *_a, **_k: None)
 
 
-for _name in ("threading.Lock", "threading.RLock", "threading.Event", "threading.Condition", "threading.Semaphore", "multiprocessing.Lock", "multiprocessing.Queue", "multiprocessing.Event", "queue.Queue", "multiprocessing.Manager", "multiprocessing.Value", "threading.local", "queue.LifoQueue", "queue.PriorityQueue", "multiprocessing.Pipe", "multiprocessing.SimpleQueue", "threading.Timer"):  # fmt: skip
+for _name in ("threading.Lock", "threading.RLock", "threading.Condition", "threading.Semaphore", "threading.BoundedSemaphore", "threading.Barrier", "multiprocessing.Lock", "multiprocessing.Manager", "multiprocessing.Value"):  # fmt: skip
     register(_name, Native(_name, lambda _m, *_a, **_k: Lock()))
-for _name in ("queue.Empty", "queue.Full"):
-    register(_name, EXCEPTIONS["Exception"])
 register("threading.main_thread", Native("threading.main_thread", lambda _m: Lock()))
 register("threading.current_thread", Native("threading.current_thread", lambda _m: Lock()))
 

@@ -341,22 +341,12 @@ class Mute(HostObject):
 
 
 _LOG = Mute()
-for _name in (
-    "getLogger",
-    "Formatter",
-    "StreamHandler",
-    "FileHandler",
-    "NullHandler",
-    "LoggerAdapter",
-    "getLoggerClass",
-    "handlers.RotatingFileHandler",
-    "handlers.TimedRotatingFileHandler",
-    "Filter",
-    "handlers.QueueHandler",
-    "LogRecord",
-):
+for _name in ("getLogger", "getLoggerClass", "LogRecord"):
     register(f"logging.{_name}", Native(f"logging.{_name}", lambda _m, *_a, **_k: _LOG))
-for _name in ("Handler", "Logger"):
+for _name in (
+    "Handler", "Logger", "Formatter", "Filter", "LoggerAdapter", "StreamHandler", "FileHandler", "NullHandler",
+    "handlers.RotatingFileHandler", "handlers.TimedRotatingFileHandler", "handlers.QueueHandler",
+):  # fmt: skip
     register(
         f"logging.{_name}",
         native_class(

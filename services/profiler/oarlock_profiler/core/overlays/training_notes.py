@@ -80,7 +80,8 @@ def fill(
     reading.recompute = reading.recompute or found.recompute
     _count_steps(reading, found, list(dict(loops).values()), state.get("numpy"))
     # Without a loader that counts batches: backward passes between two steps, when one line of the script asks for all.
-    counted = found.batches_per_step if found.batch is not None else engine.accumulated
+    # No more than there were backward passes: a worker may draw batches ahead of them.
+    counted = min(found.batches_per_step, engine.accumulated) if found.batch is not None else engine.accumulated
     reading.accumulation_steps = found.accumulation_steps or max(reading.accumulation_steps, counted)
     reading.flags |= found.flags
     if reading.precision is None:

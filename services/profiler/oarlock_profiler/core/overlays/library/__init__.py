@@ -110,6 +110,11 @@ homes(
 )  # fmt: skip
 homes("oarlock_hapi", "Metric Accuracy Precision Recall Auc accuracy", "paddle.metric")
 homes("oarlock_hapi", "summary flops", "paddle", "paddle.hapi")
+homes("oarlock_threads", "Thread Timer Event local", "threading")
+homes("oarlock_threads", "Process Event Pipe", "multiprocessing", "multiprocessing.context")
+homes("oarlock_threads", "Queue LifoQueue PriorityQueue SimpleQueue Empty Full", "queue")
+homes("oarlock_threads", "Queue SimpleQueue JoinableQueue", "multiprocessing", "torch.multiprocessing")
+homes("oarlock_threads", "Queue SimpleQueue", "multiprocessing.queues")
 homes(
     "oarlock_parallel", "DistributedDataParallel DataParallel",
     "torch.nn.parallel", "torch.nn.parallel.distributed", "torch.nn.parallel.data_parallel", "torch.nn",
