@@ -209,7 +209,9 @@ class NdArray(HostObject):
         return self.view(shape, data) if is_view else new(context, shape, self.dtype, op="take", data=data)
 
     def _of_rows(self, context: Context, key: Value) -> Value:
-        """One row, or some of the rows, of an array of which only their number is unknown."""
+        """One row, or some of the rows, of an array of which only their number is unknown, or not even that."""
+        if self.row is None and isinstance(key, tuple):
+            return self._of_nothing(context, key)
         whole = key[0] if isinstance(key, tuple) and key else key
         one = isinstance(whole, int) or (isinstance(whole, Unknown) and whole.hint == "int")
         shape = self.row
@@ -218,6 +220,11 @@ class NdArray(HostObject):
                 shape, _ = shapes.indexed(shape, _bounded_key(key[1:]))
             except shapes.ShapeError as error:
                 return context.unknown(f"indexing rows of shape {self.row}: {error}", hint="array")
+        many = None if one else _taken(whole)
+        if many is not None and shape is None and len(many) == 1 and isinstance(whole, NdArray | list):
+            context.engine.assumed_batch = context.engine.assumed_batch or many[0]
+        if many is not None and shape is not None:
+            return NdArray((*many, *shape), self.dtype)
         if not one or shape is None:
             return NdArray(None, self.dtype, row=shape)
         return (
@@ -225,6 +232,27 @@ class NdArray(HostObject):
             if shape
             else Unknown("an element of an array", context.where, hint=_hint(self.dtype))
         )
+
+    def _of_nothing(self, context: Context, key: tuple[Value, ...]) -> Value:
+        """``crop[:, :192, :192]``: a script that cuts an array so counts on it being at least that large.
+
+        It has as many dimensions as there are indices (more where an index is a new axis).
+        """
+        shape: list[int] = []
+        for index in key:
+            if index is None:
+                shape.append(1)
+            elif isinstance(index, int) or (isinstance(index, Unknown) and index.hint in ("int", None)):
+                continue
+            else:
+                taken = _taken(index)
+                if taken is None:
+                    return NdArray(None, self.dtype)
+                shape += taken
+        context.findings.gap(
+            "shape of an array", context.where, "the file's contents are not in the script", assumed=shape
+        )
+        return NdArray(tuple(shape), self.dtype)
 
     def py_setitem(self, context: Context, key: Value, value: Value) -> None:
         plain = _plain_key(key)
@@ -449,6 +477,18 @@ def known_dtype(name: str) -> str:
     if name in shapes.ITEM_BYTES:
         return name
     return "str" if name.startswith(("<U", "U", "str")) else "object"
+
+
+def _taken(key: Value) -> shapes.Shape | None:
+    """The dimensions that an index takes of a long one: as many as a slice of known ends or an index array says."""
+    if isinstance(key, slice):
+        start, stop, step = 0 if key.start is None else key.start, key.stop, 1 if key.step is None else key.step
+        if not all(type(v) is int for v in (start, stop, step)) or step < 1 or (start < 0) is not (stop < 0):
+            return None
+        return (len(range(start, stop, step)),)
+    if isinstance(key, NdArray):
+        return None if key.dtype == "bool" else key.shape
+    return (len(key),) if isinstance(key, list) and all(isinstance(k, int | Unknown) for k in key) else None
 
 
 def _plain_key(key: Value) -> Any:

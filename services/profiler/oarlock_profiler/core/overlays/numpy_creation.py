@@ -217,15 +217,28 @@ def dtype(context: Context, spec: Value, **options: Value) -> Value:
     return NumpyType(name) if name else Unknown("an unusual dtype", context.where)
 
 
-@entry("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "numpy.memmap", "numpy.fromstring",
-       "numpy.frombuffer")  # fmt: skip
-def load(context: Context, *args: Value, dtype: Value = None, shape: Value = None, **options: Value) -> Value:
-    """A file's contents are not known, unless the call itself gives their shape."""
+@entry("numpy.load", "numpy.loadtxt", "numpy.genfromtxt")
+def load(context: Context, *args: Value, dtype: Value = None, **options: Value) -> Value:
+    """A file's contents are not known, nor what shape they have."""
+    _file_gap(context, args)
+    return NdArray(None, dtype_name(dtype) or "float64")
+
+
+@entry("numpy.fromfile", "numpy.memmap", "numpy.fromstring", "numpy.frombuffer")
+def from_file(context: Context, *args: Value, dtype: Value = None, shape: Value = None, **options: Value) -> Value:
+    """Raw numbers: one dimension, unless the call gives a shape. How many there are depends on the file."""
+    if dtype is None and len(args) > 1:
+        dtype = args[1]
     size = shape_of(context, shape) if shape is not None else None
-    if size is None:
-        named = f"array read from {args[0]}" if args and isinstance(args[0], str) else "array read from a file"
-        context.findings.gap(named[:120], context.where, "the file's contents are not in the script")
-    return NdArray(size, dtype_name(dtype) or ("float64" if size is None else "uint8"))
+    if size is not None:
+        return NdArray(size, dtype_name(dtype) or "uint8")
+    _file_gap(context, args)
+    return NdArray(None, dtype_name(dtype) or "float64", row=() if shape is None else None)
+
+
+def _file_gap(context: Context, args: tuple[Value, ...]) -> None:
+    named = f"array read from {args[0]}" if args and isinstance(args[0], str) else "array read from a file"
+    context.findings.gap(named[:120], context.where, "the file's contents are not in the script")
 
 
 def _sampler(name: str, dtype: str, low: float | None = None, high: float | None = None) -> Callable[..., Value]:

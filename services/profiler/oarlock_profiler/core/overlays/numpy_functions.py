@@ -463,7 +463,8 @@ def column_stack(context: Context, tup: Value) -> Value:
     """Joined as columns; vectors are columns."""
     parts = _arrays(context, tup)
     if parts is None:
-        return NdArray(None, "float64")
+        known = isinstance(tup, list | tuple) and not context.is_open(tup)
+        return _columns_of(context, [as_array(context, one) for one in tup]) if known else NdArray(None, "float64")
     return _joined(context, parts, [_as_columns(p.shape or ()) for p in parts], 1)
 
 
@@ -483,13 +484,26 @@ def _at_least(shape: shapes.Shape, dimensions: int) -> shapes.Shape:
 
 @entry("numpy.stack")
 def stack(context: Context, arrays: Value, axis: Value = 0, **options: Value) -> Value:
-    """Joined along a new axis."""
+    """Joined along a new axis. Columns whose length is unknown make rows of as many numbers as there are columns."""
     parts = _arrays(context, arrays)
+    if parts is None and isinstance(arrays, list | tuple) and axis in (1, -1) and not context.is_open(arrays):
+        return _columns_of(context, [as_array(context, one) for one in arrays])
     if parts is None or not isinstance(axis, int):
         return NdArray(None, "float64")
     first = parts[0].shape or ()
     at = axis if axis >= 0 else axis + len(first) + 1
     return new(context, (*first[:at], len(parts), *first[at:]), parts[0].dtype, op="stack")
+
+
+def _columns_of(context: Context, parts: list[NdArray]) -> NdArray:
+    """Columns put side by side of which one has an unknown length: each is taken for one number a row."""
+    if not parts or any(part.row for part in parts):
+        return NdArray(None, "float64")
+    if any(part.shape is None and part.row is None for part in parts):
+        context.findings.gap(
+            "columns of an array", context.where, "the file's contents are not in the script", assumed=len(parts)
+        )
+    return NdArray(None, parts[0].dtype, row=(len(parts),))
 
 
 @entry("numpy.split", "numpy.array_split", "numpy.hsplit", "numpy.vsplit")
