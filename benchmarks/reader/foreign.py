@@ -27,6 +27,7 @@ PACKAGES = (
 )  # fmt: skip
 REQUIRED = (
     "ultralytics", "torchmetrics", "tensordict", "dynamic-network-architectures", "batchgenerators", "batchgeneratorsv2", "lightning-utilities",
+    "pyvers",
 )  # fmt: skip
 """What those packages ask for themselves and nobody runs them without."""
 GIVEN = Path(__file__).parent / "given"

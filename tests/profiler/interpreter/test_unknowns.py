@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from oarlock_profiler.core.findings import Findings
 from oarlock_profiler.core.interpreter.values import Native, Unknown
 from oarlock_profiler.core.overlays import registry
 
@@ -112,3 +113,18 @@ def _training(source: str) -> tuple[int, list[tuple[int | None, int | None]]]:
 )
 def test_loops_that_train_stop_when_steady(source: str, steps: int, loops: list[tuple[int | None, int | None]]) -> None:
     assert _training(source) == (steps, loops)
+
+
+def test_what_was_absent_is_told_with_what_the_script_raises() -> None:
+    ran = run("import yaml\nconf = yaml.safe_load(open('conf/base.yaml'))\nraise RuntimeError('no such model')\n")
+    assert ran.stopped == (
+        "the script raises RuntimeError: no such model (before that: the file conf/base.yaml is not in the bundle)"
+    )
+
+
+def test_of_a_flood_of_gaps_the_first_and_the_last_are_kept() -> None:
+    findings = Findings(limit=10, latest=3)
+    for number in range(1000):
+        findings.gap(f"gap {number}", None, "a flood")
+        findings.gap(f"gap {number}", None, "a flood")
+    assert [gap.what for gap in findings.gaps.values()] == [f"gap {n}" for n in (*range(7), 997, 998, 999)]

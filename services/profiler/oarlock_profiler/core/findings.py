@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -37,11 +38,16 @@ class Gap:
 
 @dataclass(slots=True)
 class Findings:
-    """Collects facts and gaps; identical entries are kept once, and each list is bounded."""
+    """Collects facts and gaps; identical entries are kept once, and each list is bounded.
+
+    Of more gaps than ``limit`` the first are kept, where causes are, and the last ``latest``, where the reading ended.
+    """
 
     facts: dict[Fact, None] = field(default_factory=dict)
     gaps: dict[tuple[str, Where | None, str], Gap] = field(default_factory=dict)
     limit: int = 500
+    latest: int = 100
+    _late: deque[tuple[str, Where | None, str]] = field(default_factory=deque)
 
     def fact(self, fact: str, value: object, where: Where | None, how: How = "interpreted") -> None:
         """Record that ``fact`` has ``value`` (made hashable by ``repr`` when it is not)."""
@@ -54,5 +60,11 @@ class Findings:
 
     def gap(self, what: str, where: Where | None, why: str, assumed: object | None = None) -> None:
         """Record that ``what`` is unknown because of ``why``; the first record of a place wins."""
-        if len(self.gaps) < self.limit:
-            self.gaps.setdefault((what, where, why), Gap(what, where, why, assumed))
+        key = (what, where, why)
+        if key in self.gaps:
+            return
+        if len(self.gaps) >= self.limit - self.latest:
+            if len(self._late) >= self.latest:
+                del self.gaps[self._late.popleft()]
+            self._late.append(key)
+        self.gaps[key] = Gap(what, where, why, assumed)

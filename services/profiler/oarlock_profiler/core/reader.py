@@ -7,6 +7,7 @@ imported or executed by the host.
 from __future__ import annotations
 
 import gc
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -99,9 +100,20 @@ def _walk(machine: Machine, request: Request) -> str | None:
         return None
     if error.cls.name == "SystemExit":
         return None
-    reason = f"the script raises {machine.describe(error)}"
+    reason = f"the script raises {machine.describe(error)}{_absent_before(machine.findings)}"
     machine.findings.gap("the rest of the script", machine.last_where, reason)
     return reason
+
+
+_ABSENT = re.compile(r"the (?:file|folder|configuration) \S+ is not in the bundle$")
+_TOLD = 3
+
+
+def _absent_before(findings: Findings) -> str:
+    """What the script asked for earlier and did not find: the likely cause of what it raises."""
+    found = (_ABSENT.search(gap.why) for gap in findings.gaps.values())
+    absent = list(dict.fromkeys(match[0] for match in found if match))
+    return f" (before that: {'; '.join(absent[:_TOLD])})" if absent else ""
 
 
 _FRAMEWORKS = (("paddle", "paddlepaddle"), ("torch", "pytorch"))
