@@ -74,7 +74,7 @@ def test_rows_are_chosen_by_place_label_and_condition() -> None:
         "some = f[f['a'] > 0].values.shape\n"
         "again = f.reset_index(drop=True).reindex(pd.RangeIndex(0, 96, 2)).shape\n"
         "both = pd.concat([f, f]).shape, pd.concat([f, f.rename(columns={'a': 'c', 'b': 'd'})], axis=1).shape\n"
-        "freq = pd.infer_freq(f.index)\n"
+        "freq = pd.infer_freq(f.asfreq('H').index)\n"
     )
     assert (ran["place"], ran["label"], ran["again"]) == ((10, 1), (25, 2), (48, 2))
     assert ran["some"][1] == 2
