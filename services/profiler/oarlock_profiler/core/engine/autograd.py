@@ -22,6 +22,7 @@ from oarlock_profiler.core.engine.trace import Storage
 from oarlock_profiler.core.findings import Where
 
 if TYPE_CHECKING:
+    from oarlock_profiler.core.engine.double_backward import BackwardGraph
     from oarlock_profiler.core.engine.engine import Engine
     from oarlock_profiler.core.engine.tensor import Tensor
 
@@ -37,10 +38,11 @@ class Grad:
     """A gradient on its way.
 
     ``dense`` is False for an expanded (zero-stride) one; ``shared`` when another gradient is the same tensor
-    object.
+    object. ``source`` is the node that made it and which output it is, where gradients are themselves
+    differentiated.
     """
 
-    __slots__ = ("borrowed", "dense", "dtype", "shape", "shared", "storage")
+    __slots__ = ("borrowed", "dense", "dtype", "shape", "shared", "source", "storage")
 
     def __init__(
         self,
@@ -58,6 +60,7 @@ class Grad:
         self.dense = dense
         self.shared = shared
         self.borrowed = borrowed
+        self.source: tuple[Node, int] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -115,15 +118,22 @@ class BackwardPass:
     """One run over the graph.
 
     ``capture`` (``autograd.grad``) receives the gradients that arrive at ``(id(leaf or node), output
-    index)``; then no leaf's ``grad`` is touched.
+    index)``; then no leaf's ``grad`` is touched, and only what leads there is run. ``graph`` hears what was done
+    where the pass is itself differentiated.
     """
 
     def __init__(
-        self, engine: Engine, retain_graph: bool, capture: dict[tuple[int, int], Grad | None] | None = None
+        self,
+        engine: Engine,
+        retain_graph: bool,
+        capture: dict[tuple[int, int], Grad | None] | None = None,
+        graph: BackwardGraph | None = None,
     ) -> None:
         self.engine = engine
         self.retain_graph = retain_graph
         self.capture = capture
+        self.graph = graph
+        self.needed: set[int] | None = None
         self.pending: dict[int, int] = {}
         self.buffers: dict[int, list[Grad | None]] = {}
         self.fifo: deque[Node] = deque()
@@ -134,6 +144,8 @@ class BackwardPass:
         """Send each root's gradient down the graph. ``roots`` is emptied: the pass alone holds the gradients."""
         held = [root[0] for root in roots]
         starts = [tensor.node for tensor in held if tensor.node is not None]
+        if self.capture is not None:
+            self.needed = leading_to({key for key, _ in self.capture}, starts)
         self._count(starts)
         while roots:
             tensor, grad = roots.pop(0)
@@ -163,7 +175,7 @@ class BackwardPass:
         while stack:
             node = stack.pop()
             for edge in node.edges:
-                if edge is None:
+                if edge is None or (self.needed is not None and id(edge.target) not in self.needed):
                     continue
                 target = edge.target
                 key = id(target)
@@ -195,11 +207,13 @@ class BackwardPass:
         if held is None:
             slots[index] = grad
             return
-        if _owned(held):
+        if self.graph is None and _owned(held):
             self.engine.record("add_", "add", grad.dtype, grad.shape, bytes_moved=3 * grad.nbytes)
         else:
-            slots[index] = self.engine.fresh_grad(grad.shape, grad.dtype, held.storage.device, "add")
+            total = slots[index] = self.engine.fresh_grad(grad.shape, grad.dtype, held.storage.device, "add")
             self.engine.record("add", "add", grad.dtype, grad.shape, bytes_moved=3 * grad.nbytes)
+            if self.graph is not None:
+                self.graph.added(held, grad, total)
 
     def _run_node(self, node: Node) -> None:
         grads = self.buffers.pop(id(node), [None] * node.outputs)
@@ -212,7 +226,7 @@ class BackwardPass:
                     self.capture[id(node), index] = grad
         if any(grad is not None for grad in grads):
             saved_stack = engine.enter_node(node)
-            produced = (node.rule or default_rule)(engine, node, grads)
+            produced = self._gradients(node, grads)
             engine.leave_node(saved_stack)
         else:
             produced = [None] * len(node.edges)
@@ -223,7 +237,7 @@ class BackwardPass:
         produced.reverse()
         for edge in node.edges:
             grad = produced.pop()
-            if edge is None:
+            if edge is None or (self.needed is not None and id(edge.target) not in self.needed):
                 continue
             if grad is not None:
                 self._receive(edge.target, edge.index, grad)
@@ -233,6 +247,22 @@ class BackwardPass:
             self.pending[key] = left
             if left == 0 and (isinstance(edge.target, Node) or key in self.buffers):
                 self._ready(edge.target)
+
+    def _gradients(self, node: Node, grads: list[Grad | None]) -> list[Grad | None]:
+        """What ``node`` gives for ``grads``. PyTorch asks it only for what is needed, PaddlePaddle for everything."""
+        rule, edges = node.rule or default_rule, node.edges
+        if self.graph is None and self.needed is None:
+            return rule(self.engine, node, grads)
+        incoming = list(grads) if self.graph is not None else []
+        if self.needed is not None and self.engine.framework != "paddle":
+            node.edges = [e if e is not None and id(e.target) in self.needed else None for e in edges]
+        try:
+            produced = rule(self.engine, node, grads)
+        finally:
+            node.edges = edges
+        if self.graph is not None:
+            self.graph.ran(node, incoming, produced)
+        return produced
 
     def _accumulate_leaf(self, leaf: Tensor, grad: Grad | None) -> None:
         if grad is None:
@@ -246,6 +276,26 @@ class BackwardPass:
             hooks = leaf.attrs.get(POST_HOOKS) if leaf.attrs is not None else None
             for hook in list(hooks) if isinstance(hooks, list) else ():
                 hook(leaf)
+
+
+def leading_to(targets: set[int], starts: list[Node]) -> set[int]:
+    """The ids of the nodes below ``starts`` from which one of ``targets`` (ids of nodes or leaves) can be reached."""
+    order: list[Node] = []
+    seen: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(node, False) for node in starts]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            order.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack += [(e.target, False) for e in node.edges if e is not None and isinstance(e.target, Node)]
+    needed = set(targets)
+    for node in order:
+        if any(e is not None and id(e.target) in needed for e in node.edges):
+            needed.add(id(node))
+    return needed
 
 
 def _owned(grad: Grad) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from oarlock_profiler.core.engine.autocast import Autocast
 from oarlock_profiler.core.engine.autograd import BackwardPass, Edge, Grad, Node, Rule
+from oarlock_profiler.core.engine.double_backward import BackwardGraph
 from oarlock_profiler.core.engine.dtypes import is_differentiable, is_floating, promote, promote_operands, size_of
 from oarlock_profiler.core.engine.modules import LayerInstance
 from oarlock_profiler.core.engine.shapes import Shape, numel
@@ -27,6 +28,8 @@ ONLY_LISTED = 2
 """What ``sys.getrefcount`` says of an object that one list alone holds (the list and the argument)."""
 GRADIENT_SHARDS = "_gradient_shards"
 """In a parameter's ``attrs``: over how many processes its gradient is spread (ZeRO 2 and 3, FSDP)."""
+MOST_STEPS = 12
+"""Steps that are read at most where one optimiser has stepped but once: a generator's, beside its critic's five."""
 OUTPUT = "output"
 """In ``saved``: the operator's own (first) output."""
 
@@ -46,6 +49,8 @@ class Engine:
         self.findings = findings
         self.kernels = kernels
         self.steps_to_walk = 2
+        self.steps_of: dict[int, int] = {}
+        """How often each optimiser has stepped, by its ``id``."""
         self.assumed_batch: int | None = None
         self.default_dtype = "float32"
         self.default_device = "gpu:0" if framework == "paddle" else "cpu"
@@ -83,8 +88,11 @@ class Engine:
     # -----------------------------------------------------------------------------------------------------
     @property
     def steady(self) -> bool:
-        """Whether enough training steps were walked to know the steady state."""
-        return self.trace.steps >= self.steps_to_walk
+        """Whether enough training steps were walked to know the steady state, by every optimiser that steps."""
+        steps = self.trace.steps
+        if steps < self.steps_to_walk or steps >= MOST_STEPS:
+            return steps >= MOST_STEPS
+        return all(own >= self.steps_to_walk for own in self.steps_of.values())
 
     @property
     def autocast(self) -> Autocast | None:
@@ -428,8 +436,7 @@ class Engine:
                 edges.append(
                     Edge(target, tensor.output_index, tensor.shape or (), tensor.dtype, tensor.device, mode)
                 )  # fmt: skip
-        self._sequence += 1
-        node = Node(self._sequence, name, kernel, edges, len(outputs))
+        node = self.node(name, kernel, edges, len(outputs))
         node.module, node.where, node.rule = self.module_path, self.place(), rule
         kept: list[Storage] = []
         device = outputs[0].device if outputs else self.default_device
@@ -440,6 +447,11 @@ class Engine:
                 self._note_saved(storage)
         node.saved = kept
         return node
+
+    def node(self, name: str, kernel: str, edges: list[Edge | None], outputs: int) -> Node:
+        """The graph's next node; it has saved nothing yet."""
+        self._sequence += 1
+        return Node(self._sequence, name, kernel, edges, outputs)
 
     def _resolve_saved(self, item: Any, outputs: Sequence[Tensor], device: str, name: str) -> Storage | None:
         if isinstance(item, tuple):
@@ -615,14 +627,15 @@ class Engine:
     ) -> list[Tensor | None]:
         """``autograd.grad``: gradients of ``inputs`` as new tensors.
 
-        With ``create_graph`` the graph is kept and the gradients depend on every input again (their backward
-        allocates what a second pass over the same leaves would).
+        With ``create_graph`` the graph is kept and the gradients can be differentiated again
+        (:mod:`~oarlock_profiler.core.engine.double_backward`).
         """
         keys = [(id(t.node) if t.node is not None else id(t), t.output_index) for t in inputs]
         capture: dict[tuple[int, int], Grad | None] = dict.fromkeys(keys)
         before, self.trace.phase = self.trace.phase, "backward"
         try:
-            self._run(BackwardPass(self, retain_graph or create_graph, capture), outputs, [None] * len(outputs))
+            graph = BackwardGraph(self) if create_graph else None
+            self._run(BackwardPass(self, retain_graph or create_graph, capture, graph), outputs, [None] * len(outputs))
         finally:
             self.trace.phase = before
         result: list[Tensor | None] = []
@@ -632,11 +645,9 @@ class Engine:
                 result.append(None)
                 continue
             made = Tensor(self, tensor.shape, tensor.dtype, found.storage, tensor.device)
-            if create_graph:
-                leaves = _leaves(outputs)
-                [made] = self.apply_multi(
-                    "double_backward", [*leaves, tensor], [(tensor.shape or (), tensor.dtype)], views=(made,)
-                )
+            if found.source is not None:
+                made.node, made.output_index = found.source
+                made.requires_grad = True
             result.append(made)
         return result
 
@@ -696,14 +707,13 @@ class Engine:
                 stand_ins[id(tensor)].grad = None
             return produced
 
-        self._sequence += 1
         edges: list[Edge | None] = [
             Edge(t.node if t.node is not None else t, t.output_index, t.shape or (), t.dtype, t.device, "fresh")
             if t.requires_grad
             else None
             for t in inputs
         ]
-        node = Node(self._sequence, "checkpoint", "recompute", edges, len(outputs))
+        node = self.node("checkpoint", "recompute", edges, len(outputs))
         node.module, node.where, node.rule = self.module_path, self.place(), rerun
         node.saved = [t.storage for t in inputs if t.storage is not None]
         for storage in node.saved:
@@ -743,23 +753,3 @@ def _replace(value: Any, stand_ins: dict[int, Tensor]) -> Any:
     if isinstance(value, dict):
         return {key: _replace(item, stand_ins) for key, item in value.items()}
     return value
-
-
-def _leaves(outputs: Sequence[Tensor]) -> list[Tensor]:
-    """Every leaf below ``outputs``."""
-    found: dict[int, Tensor] = {}
-    seen: set[int] = set()
-    stack = [t.node for t in outputs if t.node is not None]
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        for edge in node.edges:
-            if edge is None:
-                continue
-            if isinstance(edge.target, Node):
-                stack.append(edge.target)
-            else:
-                found[id(edge.target)] = edge.target
-    return list(found.values())

@@ -314,6 +314,7 @@ def apply_step(context: Context, self: OptimizerInstance) -> None:
 def finish_step(context: Context, self: OptimizerInstance) -> None:
     """End a training step. Of several optimisers in one loop, the one that is furthest counts the steps."""
     self.steps += 1
+    context.engine.steps_of[id(self)] = self.steps
     found = notes(context)
     if found.batch is not None:
         found.trained = found.batch
