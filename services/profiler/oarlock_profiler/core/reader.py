@@ -12,10 +12,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from oarlock_profiler.core import frameworks
 from oarlock_profiler.core.engine.trace import Trace
 from oarlock_profiler.core.findings import Findings, Where
 from oarlock_profiler.core.interpreter.budget import Budget, BudgetExceeded, Limits
 from oarlock_profiler.core.interpreter.errors import Raised
+from oarlock_profiler.core.interpreter.frames import Frame
 from oarlock_profiler.core.interpreter.machine import Machine
 from oarlock_profiler.core.reading import Reading, Request, Sources
 from oarlock_profiler.core.summary import summarise
@@ -41,13 +43,17 @@ def read(
     """Walk the script and say what it needs. Never raises for anything the script does."""
     trace = Trace()
     findings = Findings()
-    framework = detect_framework(request, sources)
+    entry = sources.read(request.entry) or b""
+    named = frameworks.named(entry)
+    framework = named or frameworks.guessed(entry, request.declared)
     tensors = engine(trace, framework, findings)
     machine = Machine(request, sources, tensors, findings, Budget(limits or Limits(), clock))
+    if named is None:
+        machine.importer.first_framework = tensors.adopt
     tensors.locate = lambda: machine.where
     machine.state.update(world_size=max(1, request.world_size), declared=dict(request.declared))
     stopped = interpret(machine, request)
-    return summarise(machine, framework, stopped)
+    return summarise(machine, machine.importer.framework or framework, stopped)
 
 
 def interpret(machine: Machine, request: Request) -> str | None:
@@ -82,27 +88,43 @@ def _walk(machine: Machine, request: Request) -> str | None:
         machine.importer.run(name, entry, data, main=True)
     except Raised as raised:
         error = raised.value
-    except BudgetExceeded as exceeded:
-        reason = str(exceeded)
-        machine.findings.gap("the rest of the script", machine.last_where, reason)
-        return reason
-    except RecursionError:
-        reason = "calls or expressions nested too deeply"
-        machine.findings.gap("the rest of the script", machine.last_where, reason)
-        return reason
-    except Exception as fault:
-        # a fault of the reader itself must not take the portrait with it
-        reason = f"the reader failed ({type(fault).__name__}: {str(fault)[:200]})"
-        machine.internal_errors.append(reason)
-        machine.findings.gap("the rest of the script", machine.last_where, reason)
+        where = machine.place_of(error) or _line_of(raised) or Where(entry, 1)
+    except (BudgetExceeded, Exception) as end:
+        reason = _end(machine, end)
+        machine.findings.gap("the rest of the script", _line_of(end) or Where(entry, 1), reason)
         return reason
     else:
         return None
     if error.cls.name == "SystemExit":
         return None
     reason = f"the script raises {machine.describe(error)}{_absent_before(machine.findings)}"
-    machine.findings.gap("the rest of the script", machine.last_where, reason)
+    machine.findings.gap("the rest of the script", where, reason)
     return reason
+
+
+def _end(machine: Machine, error: BaseException) -> str:
+    """Why the walk ended before the script did. A fault of the reader itself must not take the portrait with it."""
+    match error:
+        case BudgetExceeded():
+            return str(error)
+        case RecursionError():
+            return "calls or expressions nested too deeply"
+        case MemoryError():
+            return "stopped where reading needed more memory than it may have"
+    reason = f"the reader failed ({type(error).__name__}: {str(error)[:200]})"
+    machine.internal_errors.append(reason)
+    return reason
+
+
+def _line_of(error: BaseException) -> Where | None:
+    """The innermost line of the bundle that was walked when ``error`` came up (the script's frames are gone by now)."""
+    found, level = None, error.__traceback__
+    while level is not None:
+        frame = level.tb_frame.f_locals.get("f")
+        if isinstance(frame, Frame) and frame.module.file is not None and not frame.module.library and frame.line:
+            found = Where(frame.module.file, frame.line)
+        level = level.tb_next
+    return found
 
 
 _ABSENT = re.compile(r"the (?:file|folder|configuration) \S+ is not in the bundle$")
@@ -114,20 +136,3 @@ def _absent_before(findings: Findings) -> str:
     found = (_ABSENT.search(gap.why) for gap in findings.gaps.values())
     absent = list(dict.fromkeys(match[0] for match in found if match))
     return f" (before that: {'; '.join(absent[:_TOLD])})" if absent else ""
-
-
-_FRAMEWORKS = (("paddle", "paddlepaddle"), ("torch", "pytorch"))
-
-
-def detect_framework(request: Request, sources: Sources) -> str | None:
-    """A first guess from the entry's text, so that the engine starts with the right rules; imports settle it."""
-    declared = request.declared.get("framework")
-    text = (sources.read(request.entry) or b"")[:200_000]
-    for word, name in _FRAMEWORKS:
-        if f"import {word}".encode() in text or f"from {word}".encode() in text:
-            return name
-    for word, name in (("paddlenlp", "paddlepaddle"), ("paddleformers", "paddlepaddle"), ("transformers", "pytorch"),
-                       ("lightning", "pytorch"), ("torchvision", "pytorch"), ("timm", "pytorch")):  # fmt: skip
-        if word.encode() in text:
-            return name
-    return str(declared) if declared else None

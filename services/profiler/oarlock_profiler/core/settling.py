@@ -111,6 +111,7 @@ _BY_WHAT: list[tuple[re.Pattern[str], Say]] = [
     (re.compile(r"^module (\S+)$"), _module),
     (re.compile(r"^version of (\S+)$"), lambda f, _why: f"the installed version of {f[1]}: give its source with `--library-path`"),
     (re.compile(r"^file (.+)$"), _file),
+    (re.compile(r"^the table read from (.+)$"), lambda f, _why: f"add `{f[1]}` to the bundle (its head is enough for the columns), or name its columns"),
     (re.compile(r"^number of classes$"), _always("the data's folder in the bundle (empty files do), or the number as a constant")),
     (re.compile(r"^rows of data$|^array read from a file$"), _always("the data's shape as a constant, or the file in the bundle")),
     (re.compile(r"^(image size|size of an input)$"), _always("a transform or an input declaration with both sides fixed")),

@@ -45,7 +45,6 @@ class Engine:
 
     def __init__(self, trace: Trace, framework: str, *, findings: Findings | None = None, kernels: str = "gpu") -> None:
         self.trace = trace
-        self.framework = framework
         self.findings = findings
         self.kernels = kernels
         self.steps_to_walk = 2
@@ -53,7 +52,7 @@ class Engine:
         """How often each optimiser has stepped, by its ``id``."""
         self.assumed_batch: int | None = None
         self.default_dtype = "float32"
-        self.default_device = "gpu:0" if framework == "paddle" else "cpu"
+        self.adopt(framework)
         self.grad_enabled = True
         self.autocast_stack: list[Autocast] = []
         self.module_stack: list[LayerInstance] = []
@@ -98,6 +97,11 @@ class Engine:
     def autocast(self) -> Autocast | None:
         """The innermost autocast that is in force, or None."""
         return self.autocast_stack[-1] if self.autocast_stack else None
+
+    def adopt(self, framework: str) -> None:
+        """Go on by another framework's rules; nothing has been allocated by the first one's yet."""
+        self.framework = framework
+        self.default_device = "gpu:0" if framework == "paddle" else "cpu"
 
     @property
     def module_path(self) -> str:

@@ -9,8 +9,10 @@ import ast
 import posixpath
 import sys
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from oarlock_profiler.core.frameworks import NAMES
 from oarlock_profiler.core.interpreter import newer_syntax
 from oarlock_profiler.core.interpreter.compiler import Compiler
 from oarlock_profiler.core.interpreter.descriptors import Property
@@ -59,6 +61,9 @@ class Importer:
         self._missing: set[str] = set()
         self._texts: dict[tuple[str, bool], tuple[str, bytes] | None] = {}
         self.lazy = LazyLibrary(self)
+        self.framework: str | None = None
+        """The framework that was imported first, where ``first_framework`` asks to be told."""
+        self.first_framework: Callable[[str], None] | None = None
 
     @property
     def roots(self) -> list[str]:
@@ -105,6 +110,9 @@ class Importer:
         if path is not None:
             return self._from_bundle(name, path)
         top = name.partition(".")[0]
+        if name in NAMES and self.first_framework is not None and self.framework is None:
+            self.framework = NAMES[name]
+            self.first_framework(name)
         load(top)
         if source_is_preferred(name) and name not in self._missing and name not in library.LED_BY_OURS:
             found = self._from_library(name, written=not registry.is_package(name))
@@ -247,7 +255,7 @@ class Importer:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    return mangle(newer_syntax.parse(source, path), source)
+                    return mangle(newer_syntax.parse(source), source)
             except SyntaxError as error:
                 text = f"syntax error: {error.msg}"
                 if "print" in (error.text or "") or "exec" in (error.msg or ""):
