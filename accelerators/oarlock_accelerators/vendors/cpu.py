@@ -10,8 +10,8 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-
-import psutil
+from types import ModuleType
+from typing import Any
 
 from oarlock_accelerators.cgroups import MemoryGroup, memory_group
 from oarlock_accelerators.handover import ContainerHandover, HandoverError, ProcessHandover
@@ -95,10 +95,10 @@ class CpuVendor(Vendor):
     def process_tree_bytes(self, pid: int) -> int | None:
         """Resident bytes of a process and all its descendants; ``None`` when it is gone."""
         try:
-            root = psutil.Process(pid)
+            root = _psutil().Process(pid)
             total = root.memory_info().rss
             children = root.children(recursive=True)
-        except psutil.Error:
+        except _psutil().Error:
             return None
         return int(total + sum(filter(None, map(_resident, children))))
 
@@ -113,37 +113,44 @@ class CpuVendor(Vendor):
         return ProcessHandover({"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""})
 
     def _memory(self) -> tuple[int, int | None]:
-        machine = psutil.virtual_memory()
+        machine = _psutil().virtual_memory()
         group = self._group()
         if group is not None and group.limit_bytes < machine.total:
             return group.limit_bytes, group.used_bytes
         return int(machine.total), int(machine.total - machine.available)
 
     def _utilization(self) -> float | None:
-        times = psutil.cpu_times()
+        times = _psutil().cpu_times()
         idle = times.idle + getattr(times, "iowait", 0.0)
         total = sum(times[:8])  # guest time is inside user time
         last, self._last = self._last, (total, idle)
         if last is None or total <= last[0]:
             return None
-        return min(1.0, max(0.0, 1 - (idle - last[1]) / (total - last[0])))
+        return float(min(1.0, max(0.0, 1 - (idle - last[1]) / (total - last[0]))))
 
     def _processes(self) -> Iterator[ProcessMemory]:
-        for process in psutil.process_iter():
+        for process in _psutil().process_iter():
             resident = _resident(process)
             if resident:  # kernel threads have no memory of their own
                 yield ProcessMemory(self._uid, process.pid, resident)
 
 
-def _resident(process: psutil.Process) -> int | None:
+def _psutil() -> ModuleType:
+    """Imported where a sample is taken: who asks the catalogue alone need not wait for it."""
+    import psutil  # noqa: PLC0415
+
+    return psutil
+
+
+def _resident(process: Any) -> int | None:
     try:
         return int(process.memory_info().rss)
-    except psutil.Error:
+    except _psutil().Error:
         return None
 
 
 def _temperature() -> float | None:
-    read = getattr(psutil, "sensors_temperatures", None)
+    read = getattr(_psutil(), "sensors_temperatures", None)
     sensors = read() if read is not None else {}
     for chip in _PACKAGE_SENSORS:
         values = [s.current for s in sensors.get(chip, ()) if s.current and s.current > 0]

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from oarlock.cli.app import main
+from oarlock.cli.starting import uncollected
 
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command."""
+    with uncollected():
+        from oarlock.cli import app
+    app.main()

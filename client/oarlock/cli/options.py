@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
@@ -33,6 +32,8 @@ DataOption = Annotated[
 
 def with_client(work: Callable[[AsyncClient], Awaitable[T]], data: Path | None = None) -> T:
     """Connect, do ``work``, disconnect."""
+    import asyncio
+
     from oarlock.connection import Connection
     from oarlock.sdk import AsyncClient
     from oarlock_runtime import configure_logging

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from oarlock.cli.options import Format, FormatOption, print_json
+from oarlock.cli.starting import uncollected
 
 
 def add_to(app: typer.Typer) -> None:
@@ -36,30 +37,31 @@ def explain(
     format: FormatOption = Format.table,
 ) -> None:
     """Read a script without running it: its model, memory and time, with evidence. Exit 1 when --gpu is too small."""
-    from oarlock.local import UnknownDevice, explain_path
+    with uncollected():
+        from oarlock.local import UnknownDevice, explain_path
 
-    try:
-        reading = explain_path(
-            script,
-            arguments or [],
-            gpu=gpu,
-            entry=entry,
-            library_paths=library_path or [],
-            environment=dict(pair.split("=", 1) for pair in env or [] if "=" in pair),
-            world_size=world_size,
-            trace=trace,
-        )
-    except UnknownDevice as error:
-        raise typer.BadParameter(str(error), param_hint="--gpu") from None
-    if format is Format.json:
-        print_json(reading.portrait)
-    else:
-        from oarlock.render import console, portrait
+        try:
+            reading = explain_path(
+                script,
+                arguments or [],
+                gpu=gpu,
+                entry=entry,
+                library_paths=library_path or [],
+                environment=dict(pair.split("=", 1) for pair in env or [] if "=" in pair),
+                world_size=world_size,
+                trace=trace,
+            )
+        except UnknownDevice as error:
+            raise typer.BadParameter(str(error), param_hint="--gpu") from None
+        if format is Format.json:
+            print_json(reading.portrait)
+        else:
+            from oarlock.render import console, portrait
 
-        screen = console()
-        for step in reading.path:
-            screen.print(step, style="dim")
-        screen.print(portrait(reading.portrait, model_depth=6))
+            screen = console()
+            for step in reading.path:
+                screen.print(step, style="dim")
+            screen.print(portrait(reading.portrait, model_depth=6))
     fit = reading.portrait.fit
     raise typer.Exit(1 if fit is not None and fit.verdict == "oom" else 0)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +24,8 @@ def up(
     data: DataOption = None,
 ) -> None:
     """Start NATS and every service on this machine, and keep them running until Ctrl-C."""
+    import asyncio
+
     from oarlock.connection import data_folder
     from oarlock.render import console
     from oarlock.up import Up
