@@ -36,7 +36,7 @@ def _device(state: DeviceState, cordoned: Collection[str]) -> Device:
     return Device(
         uid=state.uid,
         node=state.node,
-        model=_model(state.kind, state.vendor, state.memory_bytes, state.price_per_hour, state.simulated),
+        model=device_model(state.kind, state.vendor, state.memory_bytes, state.price_per_hour, state.simulated),
         usable_bytes=_usable(kind, state.memory_bytes),
         health=Health.OK if state.healthy else Health.FAILED,
         cordoned=state.cordoned or state.uid in cordoned or state.node in cordoned,
@@ -52,7 +52,8 @@ def _usable(kind: Kind | None, memory_bytes: int) -> int | None:
 
 
 @lru_cache(maxsize=4096)
-def _model(name: str, vendor: str, memory_bytes: int, price: float | None, simulated: bool) -> DeviceModel:
+def device_model(name: str, vendor: str, memory_bytes: int, price: float | None, simulated: bool) -> DeviceModel:
+    """What devices of a kind have in common; of a kind that the catalogue does not know, what is given here."""
     kind = find_kind(name, vendor=vendor)
     if kind is None:
         return DeviceModel(name, vendor, memory_bytes, price_per_hour=price, simulated=simulated)

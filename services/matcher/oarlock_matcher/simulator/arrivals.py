@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from oarlock_matcher.core.devices import Node
-from oarlock_matcher.core.effects import Effect, Rejected, Reserve
+from oarlock_matcher.core.effects import Effect, Queued, Rejected, Reserve
 from oarlock_matcher.core.events import TaskArrived, TaskFinished, Tick
 from oarlock_matcher.core.machine import decide
 from oarlock_matcher.core.policy_settings import PolicySettings
+from oarlock_matcher.simulator.causes import Tally, WaitLedger
 from oarlock_matcher.simulator.files import Job
 from oarlock_matcher.simulator.policies import start
-from oarlock_matcher.simulator.workload import capacity_milli
+from oarlock_matcher.simulator.workload import capacity_milli, milli_by_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class Run:
 @dataclass(frozen=True, slots=True)
 class ArrivalsResult:
     """One run with arrivals and durations. Waits are of tasks that were placed, in arrival order; `runs` are in the
-    order of their starts."""
+    order of their starts. `waited_seconds`: by owner and by the cause that the core told (told in full only where the
+    settings keep explanations). `kinds_percent`: how busy each kind was, as `utilisation_percent` says of all."""
 
     utilisation_percent: float
     waits_seconds: tuple[float, ...]
@@ -40,22 +42,35 @@ class ArrivalsResult:
     rejected: int
     never_placed: int
     runs: tuple[Run, ...] = ()
+    waited_seconds: Tally = field(default_factory=dict)
+    kinds_percent: dict[str, float] = field(default_factory=dict)
 
 
 def arrivals_run(
-    nodes: Sequence[Node], jobs: Sequence[Job], policy: str, seed: int, settings: PolicySettings
+    nodes: Sequence[Node],
+    jobs: Sequence[Job],
+    policy: str,
+    seed: int,
+    settings: PolicySettings,
+    watch: Callable[[int, int], None] | None = None,
 ) -> ArrivalsResult:
     """Tasks arrive when the file says and run as long as it says; those that find no room wait in the core's queue."""
     state = start(nodes, jobs, policy, seed, settings, publish=False)
     ordered = sorted(range(len(jobs)), key=lambda i: (jobs[i].arrival_seconds or 0.0, i))
     events = [(jobs[i].arrival_seconds or 0.0, 0, "arrive", i) for i in ordered]
     runs: dict[int, Run] = {}
-    rejected = 0
+    waits = WaitLedger()
+    rejected = arrived = 0
     now = began = last_tick = events[0][0] if events else 0.0
 
     def apply(effects: Sequence[Effect]) -> int:
         for effect in effects:
-            if isinstance(effect, Reserve):
+            if isinstance(effect, Queued):
+                waits.told(effect.task_id, jobs[int(effect.task_id)].demand.owner, effect.reasons, now)
+            elif isinstance(effect, Rejected):
+                waits.ended(effect.task_id, now)
+            elif isinstance(effect, Reserve):
+                waits.ended(effect.task_id, now)
                 i, kind = int(effect.task_id), effect.placed.kind
                 ends = now + jobs[i].seconds_on(kind)
                 milli = sum(share.milli for share in effect.shares)
@@ -66,6 +81,9 @@ def arrivals_run(
     while events:
         now, _, what, i = heapq.heappop(events)
         if what == "arrive":
+            arrived += 1
+            if watch is not None and arrived % 64 == 0:
+                watch(arrived, len(jobs))
             demand = jobs[i].demand
             expected = jobs[i].duration_seconds if demand.expected_seconds is None else demand.expected_seconds
             demand = replace(demand, task_id=str(i), expected_seconds=expected)
@@ -85,6 +103,11 @@ def arrivals_run(
         rejected=rejected,
         never_placed=len(state.queue),
         runs=tuple(runs.values()),
+        waited_seconds=waits.close(now),
+        kinds_percent={
+            kind: busy_percent(tuple(runs.values()), milli, began, now, kind)
+            for kind, milli in milli_by_kind(nodes).items()
+        },
     )
 
 

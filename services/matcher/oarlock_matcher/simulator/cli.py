@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from oarlock_matcher.core.policy_settings import DEFAULT_POLICY
+from oarlock_matcher.core.devices import Node
+from oarlock_matcher.core.policy_settings import DEFAULT_POLICY, PRESETS
 from oarlock_matcher.simulator.arrivals import ArrivalsResult
-from oarlock_matcher.simulator.experiments import FillResult, simulate
-from oarlock_matcher.simulator.files import BadFile, read_jobs, read_nodes
+from oarlock_matcher.simulator.experiments import QUIET, FillResult, simulate
+from oarlock_matcher.simulator.files import MOST_NODES, Job, more_nodes, read_jobs, read_nodes
 from oarlock_matcher.simulator.plots import write_charts
 from oarlock_matcher.simulator.policies import POLICY_NAMES
+from oarlock_matcher.simulator.rows import BadFile
 
 SHOWN_PERCENTS = (80, 90, 95, 100, 110, 120, 130)
 
@@ -33,6 +35,10 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument(
         "--policy", action="append", nargs="+", help=f"one or more of {', '.join(POLICY_NAMES)}; all if none"
     )
+    found.add_argument(
+        "--add-nodes", action="append", default=[], metavar="NAME=COUNT", help="what if: COUNT more nodes like NAME"
+    )
+    found.add_argument("--preset", choices=sorted(PRESETS), help="what if: the weights of a preset (rule_based)")
     found.add_argument("--format", choices=("table", "json"), default="table")
     found.add_argument("--plot", type=Path, metavar="DIR", help="write charts (SVG) into this folder")
     return found
@@ -62,11 +68,16 @@ def run(args: Sequence[str]) -> int:
     policies = [name for group in given.policy or () for part in group for name in part.split(",")] or list(
         POLICY_NAMES
     )
-    show = _progress if sys.stderr.isatty() else None
+    settings = QUIET if given.preset is None else QUIET.with_preset(given.preset)
+    detail = given.plot is not None
     try:
         seeds = seeds_of(given.seeds)
-        nodes, jobs = read_nodes(given.nodes), read_jobs(given.tasks)
-        results = simulate(nodes, jobs, seeds, policies, given.experiment, watch=show)
+        nodes, jobs = _with_more(read_nodes(given.nodes), given.add_nodes), read_jobs(given.tasks)
+        if given.experiment == "arrivals":
+            _check_durations(given.tasks, jobs)
+        progress = Progress(len(policies) * len(seeds), sys.stderr.isatty())
+        results = simulate(nodes, jobs, seeds, policies, given.experiment, settings, progress.show, detail)
+        progress.end()
     except (BadFile, ValueError, KeyError) as error:
         sys.stderr.write(f"oarlock simulate: {error.args[0] if error.args else error}\n")
         return 2
@@ -109,7 +120,11 @@ def _means(runs: Sequence[FillResult | ArrivalsResult]) -> dict[str, Any]:
         }
     timed = [run for run in runs if isinstance(run, ArrivalsResult)]
     waits = np.array([wait for run in timed for wait in run.waits_seconds])
+    kinds = timed[0].kinds_percent if timed else {}
     return {
+        "utilisation_percent_by_kind": {
+            kind: float(np.mean([run.kinds_percent[kind] for run in timed])) for kind in sorted(kinds)
+        },
         "utilisation_percent": float(np.mean([run.utilisation_percent for run in timed])),
         "wait_mean_seconds": float(waits.mean()) if len(waits) else None,
         "wait_p99_seconds": float(np.percentile(waits, 99)) if len(waits) else None,
@@ -146,7 +161,52 @@ def _marked(name: str, summary: dict[str, Any]) -> str:
     return f"{name} (default)" if name == summary["default_policy"] else name
 
 
-def _progress(policy: str, seed: int, done: int, total: int) -> None:
-    filled = int(30 * done / total) if total else 30
-    sys.stderr.write(f"\r{policy:20s} seed {seed:<6d} [{'#' * filled}{'.' * (30 - filled)}]")
-    sys.stderr.flush()
+def _with_more(nodes: list[Node], additions: Sequence[str]) -> list[Node]:
+    for text in additions:
+        name, equals, count = text.rpartition("=")
+        if not equals or not count.isdigit() or int(count) > MOST_NODES:
+            raise ValueError(f"--add-nodes {text!r} is not NAME=COUNT")
+        nodes = more_nodes(nodes, name, int(count))
+    return nodes
+
+
+def _check_durations(path: Path, jobs: Sequence[Job]) -> None:
+    """Without durations nothing would ever be busy, and the figures would mean nothing."""
+    lasting = sum(job.duration_seconds is not None for job in jobs)
+    if not lasting:
+        how = "Give `duration_seconds` (openb: `creation_time` and `deletion_time`), or use --experiment fill"
+        raise BadFile(f"{path}: no task says how long it runs. {how}")
+    if lasting < len(jobs):
+        missing = len(jobs) - lasting
+        sys.stderr.write(f"oarlock simulate: {missing} of {len(jobs)} tasks have no duration; they end at once\n")
+
+
+class Progress:
+    """A bar on stderr: redrawn on a terminal, elsewhere a line for each tenth of the way."""
+
+    def __init__(self, runs: int, terminal: bool) -> None:
+        self._runs = max(1, runs)
+        self._terminal = terminal
+        self._seen: dict[tuple[str, int], None] = {}
+        self._shown = -1
+
+    def show(self, policy: str, seed: int, done: int, total: int) -> None:
+        """Somewhere in one policy's run on one seed; runs come one after the other."""
+        self._seen[policy, seed] = None
+        share = (len(self._seen) - 1 + (done / total if total else 1.0)) / self._runs
+        self._draw(share, f"{policy} seed {seed}")
+
+    def end(self) -> None:
+        self._draw(1.0, "done")
+        if self._terminal:
+            sys.stderr.write("\n")
+
+    def _draw(self, share: float, what: str) -> None:
+        filled = int(30 * share)
+        bar = f"[{'#' * filled}{'.' * (30 - filled)}] {100 * share:3.0f} %  {what}"
+        if self._terminal:
+            sys.stderr.write(f"\r{bar:79s}")
+        elif int(10 * share) > self._shown:
+            self._shown = int(10 * share)
+            sys.stderr.write(f"{bar}\n")
+        sys.stderr.flush()

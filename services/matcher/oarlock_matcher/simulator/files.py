@@ -1,27 +1,39 @@
-"""Fleets and workloads from files: the public openb CSVs, and Oarlock's own CSV and YAML.
+"""Fleets and workloads from files: the public openb CSVs, own CSV and YAML, and the fleet files of `oarlock up`.
 
-Own fleet (YAML): `nodes: [{name, site, cpus, memory_gib, devices: [{kind, count, memory_gib, vendor, price_per_hour,
-domestic, link}]}]`. Own tasks (YAML `tasks: [...]`, or CSV with the same columns): `task_id, owner, priority, cpus,
-memory_gib, devices, compute_milli, device_gib, kinds` (`A|B`), `arrival_seconds, duration_seconds`; all are optional.
+Own fleet (YAML): `nodes: [{name, count, site, cpus, memory_gib, devices: [{kind, count, memory_gib, vendor,
+price_per_hour, domestic, link}]}]`; as CSV one row for each group of devices, `name, site, cpus, memory_gib, kind,
+devices, device_gib, vendor, price_per_hour, domestic, link`, where rows of one name are one node. Own tasks (YAML
+`tasks: [...]`, or CSV with the same columns): `task_id, owner, priority, cpus, memory_gib, devices, compute_milli,
+device_gib, kinds` (`A|B`), `arrival_seconds, duration_seconds`, and in YAML `step_seconds: {KIND: seconds}`; all are
+optional. Columns come in any order, others are ignored.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import yaml
 
+from oarlock_accelerators.fleet import Fleet, FleetError
+from oarlock_matcher.adapters.fleet_kinds import device_model
 from oarlock_matcher.core.demand import Demand
 from oarlock_matcher.core.devices import Device, DeviceModel, Node
+from oarlock_matcher.simulator.rows import BadFile, Row, read_text, rows_of
 
 MIB = 2**20
 GIB = 2**30
-OPENB_NODE_COLUMNS = {"sn", "cpu_milli", "memory_mib", "gpu", "model"}
-OPENB_POD_COLUMNS = {"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"}
+OPENB_NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+OPENB_POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+OWN_TASK_COLUMNS = (
+    *("task_id", "owner", "priority", "cpus", "memory_gib", "devices", "compute_milli", "device_gib", "kinds"),
+    *("arrival_seconds", "duration_seconds", "step_seconds"),
+)
+MOST_NODES = 200_000
+EARLIEST = -1e15
+"""Times count from wherever the file likes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +56,27 @@ class Job:
         return self.duration_seconds or 0.0
 
 
-class BadFile(Exception):
-    """A fleet or workload file that cannot be used; the message says which, where and why."""
-
-
 def read_nodes(path: Path) -> list[Node]:
     """The fleet in `path`, in the order of the file.
 
     Raises:
         BadFile: unreadable, of no known layout, or empty.
     """
-    rows = _rows(path, "nodes")
-    try:
-        if rows and rows[0].keys() >= OPENB_NODE_COLUMNS:
-            nodes = [_openb_node(row) for row in rows]
-        else:
-            nodes = [_own_node(row) for row in rows]
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise BadFile(f"{path}: a node cannot be read ({type(error).__name__}: {error})") from error
-    if not nodes:
-        raise BadFile(f"{path}: no nodes in it")
+    text = read_text(path)
+    if path.suffix.lower() != ".csv" and _is_fleet_file(text):
+        return _fleet_file(path, text)
+    rows = rows_of(path, text, "nodes")
+    if rows[0].has(*OPENB_NODE_COLUMNS):
+        nodes = [_openb_node(row) for row in rows]
+    elif path.suffix.lower() == ".csv":
+        nodes = _own_csv_nodes(rows)
+    else:
+        nodes = [node for row in rows for node in _own_nodes(row)]
+    names: set[str] = set()
+    for node in nodes:
+        if node.name in names:
+            raise BadFile(f"{path}: there are two nodes named {node.name!r}. Give each a name of its own")
+        names.add(node.name)
     return nodes
 
 
@@ -73,115 +86,178 @@ def read_jobs(path: Path) -> list[Job]:
     Raises:
         BadFile: unreadable, of no known layout, or empty.
     """
-    rows = _rows(path, "tasks")
-    try:
-        if rows and rows[0].keys() >= OPENB_POD_COLUMNS:
-            jobs = [_openb_job(row) for row in rows]
-        else:
-            jobs = [_own_job(row, number) for number, row in enumerate(rows)]
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise BadFile(f"{path}: a task cannot be read ({type(error).__name__}: {error})") from error
-    if not jobs:
-        raise BadFile(f"{path}: no tasks in it")
-    for job in jobs:
+    rows = rows_of(path, read_text(path), "tasks")
+    openb = rows[0].has(*OPENB_POD_COLUMNS)
+    if not openb and path.suffix.lower() == ".csv" and not any(rows[0].has(name) for name in OWN_TASK_COLUMNS):
+        rows[0].bad(
+            f"the columns are {', '.join(rows[0].fields)}",
+            f"Use those of the openb traces ({', '.join(OPENB_POD_COLUMNS)}) or some of {', '.join(OWN_TASK_COLUMNS)}",
+        )
+    jobs: list[Job] = []
+    for number, row in enumerate(rows):
+        job = _openb_job(row) if openb else _own_job(row, number)
         faults = job.demand.faults()
         if faults:
-            raise BadFile(f"{path}: task {job.demand.task_id}: {'; '.join(faults)}")
+            row.bad(f"task {job.demand.task_id}: {'; '.join(faults)}", "Put it right or take the row out")
+        jobs.append(job)
     return jobs
 
 
-def _rows(path: Path, what: str) -> list[Mapping[str, Any]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadFile(f"{path}: cannot be read ({error})") from error
-    if path.suffix.lower() == ".csv":
-        return list(csv.DictReader(text.splitlines()))
-    try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise BadFile(f"{path}: is not YAML ({error})") from error
-    if not isinstance(found, dict) or not isinstance(found.get(what), list):
-        raise BadFile(f"{path}: has no list under `{what}:`")
-    rows: list[Mapping[str, Any]] = found[what]
-    return rows
+def more_nodes(nodes: Sequence[Node], name: str, count: int) -> list[Node]:
+    """The fleet with `count` more nodes like the one named: what planners ask for.
+
+    Raises:
+        BadFile: there is no such node.
+    """
+    like = next((node for node in nodes if node.name == name), None)
+    if like is None:
+        raise BadFile(f"there is no node {name!r} to add more of. Name one of {', '.join(n.name for n in nodes[:8])}")
+    taken = {node.name for node in nodes}
+    free = (f"{name}+{n}" for n in range(1, len(nodes) + count + 1) if f"{name}+{n}" not in taken)
+    return [*nodes, *(_renamed(like, new) for new in islice(free, count))]
 
 
-def _openb_node(row: Mapping[str, Any]) -> Node:
+def _renamed(node: Node, name: str) -> Node:
+    devices = tuple(replace(d, uid=f"{name}/{number}", node=name) for number, d in enumerate(node.devices))
+    return replace(node, name=name, devices=devices)
+
+
+def _is_fleet_file(text: str) -> bool:
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError):
+        return False
+    return isinstance(root, yaml.MappingNode) and any(key.value == "fleet" for key, _ in root.value)
+
+
+def _fleet_file(path: Path, text: str) -> list[Node]:
+    try:
+        fleet = Fleet.parse(text, str(path))
+    except FleetError as error:
+        raise BadFile(str(error)) from error
+    nodes: list[Node] = []
+    for found in fleet.nodes:
+        devices: list[Device] = []
+        for device in found.devices:
+            kind = device.kind
+            if kind is None or device.total_bytes is None:
+                raise BadFile(f"{path}: {device.name} on {found.name} is of no known kind. Describe it in an own file")
+            model = device_model(kind.name, device.vendor, device.total_bytes, device.price_per_hour, True)
+            devices.append(Device(device.uid, found.name, model))
+        cpu = None if found.cpu_cores is None else int(1000 * found.cpu_cores)
+        nodes.append(Node(found.name, found.site, cpu, found.memory_bytes, tuple(devices)))
+    return nodes
+
+
+def _openb_node(row: Row) -> Node:
+    name, count = row.needed_text("sn"), row.needed_whole("gpu")
+    if count > 1024:
+        row.bad(f"`gpu` is {count}", "Write how many devices this one node has")
     # The trace gives no device memory; pods ask for none either. 0 bytes usable would forbid real tasks, not pods.
-    model = DeviceModel(kind=row["model"], vendor="openb", memory_bytes=0)
-    devices = tuple(Device(f"{row['sn']}/{i}", row["sn"], model) for i in range(int(row["gpu"])))
-    return Node(row["sn"], "openb", int(row["cpu_milli"]), int(row["memory_mib"]) * MIB, devices)
+    model = DeviceModel(kind=row.needed_text("model") if count else "none", vendor="openb", memory_bytes=0)
+    devices = tuple(Device(f"{name}/{i}", name, model) for i in range(count))
+    return Node(name, "openb", row.needed_whole("cpu_milli"), row.needed_whole("memory_mib") * MIB, devices)
 
 
-def _openb_job(row: Mapping[str, Any]) -> Job:
-    kinds = row.get("gpu_spec") or ""
-    count = int(row["num_gpu"])
+def _openb_job(row: Row) -> Job:
+    count = row.needed_whole("num_gpu")
     demand = Demand(
-        task_id=row["name"],
+        task_id=row.needed_text("name"),
         device_count=count,
-        compute_milli=int(row["gpu_milli"]) if count else 1000,
-        cpu_milli=int(row["cpu_milli"]),
-        memory_bytes=int(row["memory_mib"]) * MIB,
-        required_kinds=frozenset(kinds.split("|")) if kinds and count else frozenset(),
+        compute_milli=row.needed_whole("gpu_milli") if count else 1000,
+        cpu_milli=row.needed_whole("cpu_milli"),
+        memory_bytes=row.needed_whole("memory_mib") * MIB,
+        required_kinds=frozenset(row.words("gpu_spec")) if count else frozenset(),
     )
-    created, deleted, scheduled = (_number(row.get(k)) for k in ("creation_time", "deletion_time", "scheduled_time"))
+    created, deleted, scheduled = (
+        row.number(k, EARLIEST) for k in ("creation_time", "deletion_time", "scheduled_time")
+    )
     begun = created if scheduled is None else scheduled
     lasted = None if deleted is None or begun is None else max(1.0, deleted - begun)
     return Job(demand, created, lasted)
 
 
-def _own_node(row: Mapping[str, Any]) -> Node:
-    name = str(row["name"])
-    devices: list[Device] = []
-    for group in row.get("devices") or ():
-        model = DeviceModel(
-            kind=str(group["kind"]),
-            vendor=str(group.get("vendor", "unknown")),
-            memory_bytes=int(float(group["memory_gib"]) * GIB),
-            fp32_flops=_number(group.get("fp32_flops")),
-            fp16_flops=_number(group.get("fp16_flops")),
-            bf16_flops=_number(group.get("bf16_flops")),
-            link=group.get("link"),
-            price_per_hour=_number(group.get("price_per_hour")),
-            tdp_watts=_number(group.get("tdp_watts")),
-            domestic=bool(group.get("domestic", False)),
-            simulated=True,
+def _own_csv_nodes(rows: Sequence[Row]) -> list[Node]:
+    """Rows of one name are one node; each row is one group of its devices."""
+    if not rows[0].has("name"):
+        rows[0].bad(
+            f"the columns are {', '.join(rows[0].fields)}",
+            f"Use those of the openb traces ({', '.join(OPENB_NODE_COLUMNS)}) or name, kind, devices, device_gib, …",
         )
-        for _ in range(int(group.get("count", 1))):
-            devices.append(Device(f"{name}/{len(devices)}", name, model))
-    cpus, memory = _number(row.get("cpus")), _number(row.get("memory_gib"))
+    grouped: dict[str, list[Row]] = {}
+    for row in rows:
+        grouped.setdefault(row.needed_text("name"), []).append(row)
+    nodes: list[Node] = []
+    for name, parts in grouped.items():
+        devices: list[Device] = []
+        for part in parts:
+            if part.text("kind") is not None:
+                _add_devices(devices, name, part, "devices", "device_gib")
+        nodes.append(_own_node(parts[0], name, devices))
+    return nodes
+
+
+def _own_nodes(row: Row) -> list[Node]:
+    name, count = row.needed_text("name"), row.whole("count", 1)
+    if (count or 1) > MOST_NODES:
+        row.bad(f"`count` is {count}", f"A fleet has at most {MOST_NODES} nodes")
+    nodes: list[Node] = []
+    for number in range(1, (count or 1) + 1):
+        own = name if count is None else f"{name}-{number}"
+        devices: list[Device] = []
+        for group in row.rows("devices"):
+            _add_devices(devices, own, group, "count", "memory_gib")
+        nodes.append(_own_node(row, own, devices))
+    return nodes
+
+
+def _own_node(row: Row, name: str, devices: Sequence[Device]) -> Node:
+    cpus, memory = row.number("cpus"), row.number("memory_gib")
     return Node(
         name,
-        str(row.get("site", "local")),
+        row.text("site") or "local",
         None if cpus is None else int(cpus * 1000),
         None if memory is None else int(memory * GIB),
         tuple(devices),
     )
 
 
-def _own_job(row: Mapping[str, Any], number: int) -> Job:
-    device_gib = _number(row.get("device_gib"))
+def _add_devices(devices: list[Device], node: str, group: Row, count: str, memory: str) -> None:
+    model = DeviceModel(
+        kind=group.needed_text("kind"),
+        vendor=group.text("vendor") or "unknown",
+        memory_bytes=int(group.needed_number(memory) * GIB),
+        fp32_flops=group.number("fp32_flops"),
+        fp16_flops=group.number("fp16_flops"),
+        bf16_flops=group.number("bf16_flops"),
+        link=group.text("link"),
+        price_per_hour=group.number("price_per_hour"),
+        tdp_watts=group.number("tdp_watts"),
+        domestic=group.yes("domestic"),
+        simulated=True,
+    )
+    wanted = group.whole(count)
+    if (wanted or 0) > 1024:
+        group.bad(f"`{count}` is {wanted}", "Write how many devices this one node has")
+    for _ in range(1 if wanted is None else wanted):
+        devices.append(Device(f"{node}/{len(devices)}", node, model))
+
+
+def _own_job(row: Row, number: int) -> Job:
+    device_gib, devices, milli = row.number("device_gib"), row.whole("devices"), row.whole("compute_milli", 1)
     device_bytes = None if device_gib is None else int(device_gib * GIB)
-    kinds = row.get("kinds") or ""
-    listed = kinds.split("|") if isinstance(kinds, str) else list(kinds)
-    step_seconds = row.get("step_seconds") or {}
     demand = Demand(
-        task_id=str(row.get("task_id") or f"task-{number}"),
-        owner=str(row.get("owner") or "anonymous"),
-        priority=int(row.get("priority") or 0),
-        device_count=int(1 if row.get("devices") in (None, "") else row["devices"]),
-        compute_milli=int(row.get("compute_milli") or 1000),
+        task_id=row.text("task_id") or f"task-{number}",
+        owner=row.text("owner") or "anonymous",
+        priority=row.whole("priority", -1e9) or 0,
+        device_count=1 if devices is None else devices,
+        compute_milli=1000 if milli is None else milli,
         device_bytes=device_bytes,
         reserve_bytes=device_bytes,
-        cpu_milli=int(float(row.get("cpus") or 0) * 1000),
-        memory_bytes=int(float(row.get("memory_gib") or 0) * GIB),
-        required_kinds=frozenset(k for k in listed if k),
-        step_seconds={str(k): float(v) for k, v in step_seconds.items()} if isinstance(step_seconds, dict) else {},
-        expected_seconds=_number(row.get("duration_seconds")),
+        cpu_milli=int((row.number("cpus") or 0) * 1000),
+        memory_bytes=int((row.number("memory_gib") or 0) * GIB),
+        required_kinds=frozenset(row.words("kinds")),
+        step_seconds=row.numbers("step_seconds"),
+        expected_seconds=row.number("duration_seconds"),
     )
-    return Job(demand, _number(row.get("arrival_seconds")), _number(row.get("duration_seconds")))
-
-
-def _number(text: object) -> float | None:
-    return None if text is None or text == "" else float(str(text))
+    return Job(demand, row.number("arrival_seconds", EARLIEST), row.number("duration_seconds"))

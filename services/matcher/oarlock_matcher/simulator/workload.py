@@ -16,6 +16,15 @@ def capacity_milli(nodes: Sequence[Node]) -> int:
     return WHOLE_MILLI * sum(len(node.devices) for node in nodes)
 
 
+def milli_by_kind(nodes: Sequence[Node]) -> dict[str, int]:
+    """Device milli of each kind."""
+    found: dict[str, int] = {}
+    for node in nodes:
+        for device in node.devices:
+            found[device.model.kind] = found.get(device.model.kind, 0) + WHOLE_MILLI
+    return found
+
+
 def asked_milli(job: Job) -> int:
     """Device milli that a task asks for."""
     count = job.demand.device_count

@@ -165,6 +165,11 @@ class FragmentationField:
         gain = self._gain(fleet, shape, at, shape.milli, can_serve, serves)
         return gain, which, slots
 
+    def wasted_milli(self, fleet: FleetTable) -> float:
+        """F of the whole fleet: idle milli that the expected demand could not use."""
+        self.follow(fleet)
+        return float(self._potential.sum())
+
     def total_free(self, rows: Rows) -> NDArray[np.int64]:
         """Idle milli of each row."""
         return self._total[rows]
