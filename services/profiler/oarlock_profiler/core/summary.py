@@ -69,7 +69,7 @@ def _models(reading: Reading, machine: Machine) -> None:
     """The models: every layer that was called by itself and has parameters; a shared parameter counts once. Where
     nothing was called, those that stand in the entry script's names."""
     engine: Any = machine.engine
-    called: list[LayerInstance] = list(engine.roots) or _standing(machine)
+    called: list[LayerInstance] = _with_owners(engine) or _standing(machine)
     inner = {id(layer) for root in called for path, layer in root.named_modules() if path}
     models = [root for root in called if id(root) not in inner and next(root.named_parameters(), None) is not None]
     models = _without_copies(models, engine.learning)
@@ -79,6 +79,19 @@ def _models(reading: Reading, machine: Machine) -> None:
     parameters = {id(parameter): parameter for root in models for _, parameter in root.named_parameters()}
     reading.parameters_total = sum(parameter_count(p) for p in parameters.values())
     reading.parameters_trainable = sum(parameter_count(p) for p in parameters.values() if p.requires_grad)
+
+
+def _with_owners(engine: Any) -> list[LayerInstance]:
+    """The layers that were called by themselves, each part of a model through the model that an optimiser was given.
+
+    A script may call only ``agent.actor(x)`` and ``agent.critic(x)``; the agent's own parameters learn as well.
+    """
+    called: list[LayerInstance] = list(engine.roots)
+    known = {id(layer) for layer in called}
+    for owner in engine.owners:
+        if id(owner) not in known and any(path and id(layer) in known for path, layer in owner.named_modules()):
+            called.append(owner)
+    return called
 
 
 def _standing(machine: Machine) -> list[LayerInstance]:

@@ -59,6 +59,8 @@ class Engine:
         self.where: Where | None = None
         self.locate: Callable[[], Where | None] | None = None
         self.roots: list[LayerInstance] = []
+        self.owners: list[LayerInstance] = []
+        """Layers whose parameters were asked for as a whole: what an optimiser is given, called by itself or not."""
         self.backward_where: Where | None = None
         """The line that last started a backward pass."""
         self.step_inputs: list[tuple[Shape, str]] = []
@@ -139,6 +141,8 @@ class Engine:
 
         Their shapes stay for the model tree. A parameter that anything else holds (an optimiser) keeps its memory.
         """
+        # the list, the variable of the comprehension and the question itself
+        self.owners = [owner for owner in self.owners if sys.getrefcount(owner) > ONLY_LISTED + 1]
         for index in range(len(self.roots)):
             if index in self._released or sys.getrefcount(self.roots[index]) > ONLY_LISTED:
                 continue

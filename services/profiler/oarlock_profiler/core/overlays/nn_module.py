@@ -204,10 +204,17 @@ def parameter(
     return made
 
 
+def _owns(context: Context, layer: LayerInstance) -> None:
+    owners = engine_of(context).owners
+    if layer not in owners:
+        owners.append(layer)
+
+
 def parameters(context: Context, self: LayerInstance, recurse: Value = True, include_sublayers: Value = True) -> Value:
     """All parameters, each once."""
     if recurse is False or include_sublayers is False:
         return _listing(context, [p for _, p in self.own_parameters()])
+    _owns(context, self)
     return _listing(context, [p for _, p in self.named_parameters()])
 
 
@@ -220,10 +227,10 @@ def named_parameters(
     include_sublayers: Value = True,
 ) -> Value:
     """``(name, parameter)`` pairs."""
-    del context
     start = prefix if isinstance(prefix, str) else ""
     if recurse is False or include_sublayers is False:
         return iterator([(f"{start}.{n}" if start else n, p) for n, p in self.own_parameters()])
+    _owns(context, self)
     return iterator(list(self.named_parameters(start, remove_duplicate is not False)))
 
 

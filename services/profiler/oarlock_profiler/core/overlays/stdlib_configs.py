@@ -104,6 +104,8 @@ CONFIG = _config_class("omegaconf.DictConfig", False)
 
 def resolved(m: Any, holder: DictInstance, value: Value) -> Value:
     """``${a.b}`` interpolations of OmegaConf, by absolute path."""
+    if type(value) is list and any(isinstance(item, str) and "${" in item for item in value):
+        return [resolved(m, holder, item) for item in value]
     if not isinstance(value, str) or "${" not in value or len(value) > 1000:
         return value
     root = m.state.get("omegaconf root")
