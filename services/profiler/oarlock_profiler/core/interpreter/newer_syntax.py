@@ -15,6 +15,9 @@ import warnings
 
 _OPENING = re.compile(r"(?P<prefix>[A-Za-z]{0,2})(?P<quote>'''|\"\"\"|'|\")")
 _NO_MEANING = "object"
+NOWHERE = "/dev/null/source"
+"""The file name that the host's parser is told. For the text of a syntax error CPython opens the file of that name,
+which must never be one that happens to lie in our own working folder: nothing can lie below what is no folder."""
 _MOST_NESTED = 20
 
 
@@ -22,7 +25,7 @@ class CannotRewrite(ValueError):
     """The text is not what newer Pythons would take either."""
 
 
-def parse(source: str, path: str) -> ast.Module:
+def parse(source: str) -> ast.Module:
     """``ast.parse``, also for syntax that is newer than this Python.
 
     Raises:
@@ -30,13 +33,13 @@ def parse(source: str, path: str) -> ast.Module:
         ValueError: as ``ast.parse``.
     """
     try:
-        return plain(ast.parse(source, path), ())
+        return plain(ast.parse(source, NOWHERE), ())
     except SyntaxError:
         try:
             rewritten, names = older(source)
             if rewritten == source:
                 raise
-            return plain(ast.parse(rewritten, path), names)
+            return plain(ast.parse(rewritten, NOWHERE), names)
         except (SyntaxError, CannotRewrite, tokenize.TokenError, IndentationError):
             pass
         raise
