@@ -36,6 +36,7 @@ ENVIRONMENT = {
     "nnunetv2": {"nnUNet_raw": "raw", "nnUNet_preprocessed": "preprocessed", "nnUNet_results": "results"},
 }  # fmt: skip
 SECONDS = 60.0
+"""Processor time that one entry may take: what else the machine does says nothing of the reader."""
 BOLTS = "pl_bolts/models/"
 ENTRIES = f"""
 yolov5 yolov5/train.py --data coco128.yaml --weights '' --cfg yolov5s.yaml
@@ -165,7 +166,7 @@ def read_entry(package: str, entry: str, arguments: list[str]) -> Reading:
         | ({"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"} if launched else {}),
         world_size=2 if launched else 1,
     )
-    return read(request, sources, time.monotonic, Limits(seconds=SECONDS))
+    return read(request, sources, time.process_time, Limits(seconds=SECONDS))
 
 
 _MISSING = (
