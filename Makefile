@@ -5,9 +5,9 @@ DISTS  := schemas accelerators runtime services/profiler services/matcher servic
 STAMP  := $(VENV)/.installed
 CODE   := $(DISTS) tests benchmarks examples docs deploy
 
-.PHONY: install demo up test check format bench bench-placement train-policy bench-reader bench-memory coverage-api schemas clean help
+.PHONY: install demo up test check format bench bench-placement train-policy bench-reader fuzz-reader bench-memory coverage-api schemas clean help
 help:
-	@echo "make install | demo | up | test | test-<service> | check | format | bench | bench-placement | train-policy | bench-reader | bench-memory | coverage-api | schemas | clean"
+	@echo "make install | demo | up | test | test-<service> | check | format | bench | bench-placement | train-policy | bench-reader | fuzz-reader | bench-memory | coverage-api | schemas | clean"
 
 install: $(STAMP)
 
@@ -62,6 +62,10 @@ train-policy: install
 
 bench-reader: install
 	$(BIN)/python -m benchmarks.reader.run
+
+# 50,000 mutations of scripts and of hostile code, most of an hour on two cores; ARGS='--seed N' repeats one.
+fuzz-reader: install
+	$(BIN)/python -m benchmarks.reader.fuzz $(ARGS)
 
 bench-memory: install
 	$(BIN)/python -m benchmarks.prediction_error --worst 20 --json $(VENV)/predictions.json

@@ -12,7 +12,8 @@ from typing import Any
 
 from oarlock.bundle import BundleError
 from oarlock_profiler.adapters.devices import catalogue, spec_named
-from oarlock_profiler.adapters.portray import Job, job_of, portray
+from oarlock_profiler.adapters.portray import Job, NothingToRead, job_of, portray
+from oarlock_profiler.adapters.sources import SourcesError
 from oarlock_profiler.core import calibration
 from oarlock_profiler.core.devices import DeviceSpec
 from oarlock_schemas import Portrait, TaskSubmitted, read, read_yaml
@@ -57,7 +58,7 @@ def explain_path(
     ready = replace(job, library_paths=tuple(map(str, library_paths)), fleet=fleet, target=target)
     try:
         portrait, reading = portray(ready)
-    except ValueError as error:
+    except (NothingToRead, SourcesError) as error:
         raise BundleError(str(error)) from error
     path = [f"{where.file}:{where.line}  {what}" for where, what in reading.path] if trace else []
     return Explained(portrait, path)

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from oarlock_profiler.core.interpreter.budget import Limits
+from oarlock_profiler.core.interpreter.values import Unknown
 
 from .bench import run
 
@@ -136,3 +137,40 @@ def test_faults_are_placed() -> None:
 )
 def test_encodings(data: bytes, value: object) -> None:
     assert run(data)["r"] == value
+
+
+def test_a_reading_that_runs_out_says_where_it_was() -> None:
+    ran = run(
+        "x = 1\ndef f():\n    while True:\n        x = 2\n        y = 3\nf()\n",
+        limits=Limits(steps=5_000, seconds=9, loop=10**9),
+    )
+    (gap,) = [g for g in ran.machine.findings.gaps.values() if g.what == "the rest of the script"]
+    assert gap.where is not None
+    assert gap.where.line in (3, 4, 5)
+
+
+def test_an_error_that_a_native_raises_says_where() -> None:
+    ran = run(
+        "try:\n    x = {}['a']\nfinally:\n    y = 1\nclass E(Exception): pass\ntry:\n    raise E\nexcept E:\n    pass\nz = 1\nraise E('late')\n"
+    )
+    (gap,) = [g for g in ran.machine.findings.gaps.values() if g.what == "the rest of the script"]
+    assert gap.where is not None
+    assert gap.where.line == 11
+
+
+@pytest.mark.parametrize("encoding", ["punycode", "idna", "rot13", "zlib", "no-such-codec"])
+def test_no_codec_of_a_script_s_choosing_is_imported(encoding: str) -> None:
+    source = f"# coding: {encoding}\nr = 'abc-'.encode({encoding!r}, 'replace')\ns = b'abc-'.decode({encoding!r})\n"
+    ran = run(source)
+    assert isinstance(ran["r"], Unknown)
+    assert isinstance(ran["s"], Unknown)
+    assert any(encoding in gap for gap in ran.gaps)
+
+
+def test_a_range_longer_than_the_host_can_count() -> None:
+    ran = run(
+        "n = 0\nfor i in range(10**30):\n    n += 1\n    if n > 5: break\nx = list(range(-(10**30), 10**30))\nfor a, b in zip(range(10**30), [1, 2]): pass\n"
+    )
+    assert ran.machine.internal_errors == []
+    assert (ran["n"], ran["b"]) == (6, 2)
+    assert isinstance(ran["x"], Unknown)

@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from oarlock_profiler.adapters.sources import MAX_FILE_BYTES, MAX_NOTEBOOK_BYTES, archive_sources, open_sources
+from oarlock_profiler.adapters.sources import (
+    MAX_FILE_BYTES,
+    MAX_NOTEBOOK_BYTES,
+    SourcesError,
+    archive_sources,
+    open_sources,
+)
 
 SOURCE = ["import math\n", "x = math.sqrt(16)\n"]
 
@@ -34,6 +40,18 @@ def archive(kind: str, data: bytes) -> bytes:
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
     return buffer.getvalue()
+
+
+def test_a_damaged_archive_is_named_whatever_its_unpacking_raises() -> None:
+    whole = archive("zip", notebook(3_000))
+    refused = 0
+    for at in range(30, len(whole), 7):
+        damaged = whole[:at] + bytes([whole[at] ^ 0x5A]) + whole[at + 1 :]
+        try:
+            archive_sources(damaged)
+        except SourcesError:
+            refused += 1
+    assert refused > 10
 
 
 def test_large_notebook_in_a_folder(tmp_path: Path) -> None:

@@ -102,3 +102,25 @@ def test_reading_runs_nothing(tmp_path: Path) -> None:
     last = done.stdout.strip().splitlines()[-1]
     assert last == "None []", last
     assert sorted(p.name for p in tmp_path.iterdir()) == ["hostile.py"]
+
+
+_BROKEN = """
+import sys
+opened = []
+sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
+from oarlock_profiler.core.interpreter.newer_syntax import NOWHERE, parse
+opened.clear()
+try:
+    parse("def f(:\\n  pass")
+except SyntaxError as error:
+    print(error.lineno, [path for path in opened if path != NOWHERE])
+"""
+
+
+def test_a_syntax_error_opens_no_file_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text("x = 1")
+    (tmp_path / "<unknown>").write_text("x = 1")
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", _BROKEN], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.strip() == "1 []", done.stderr

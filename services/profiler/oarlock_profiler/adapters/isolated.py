@@ -15,7 +15,7 @@ import pickle
 import resource
 import sys
 
-from oarlock_profiler.adapters.portray import Job, portray
+from oarlock_profiler.adapters.portray import Job, NothingToRead, portray
 from oarlock_profiler.adapters.sources import SourcesError
 from oarlock_profiler.core.overlays import load
 from oarlock_profiler.ports import CannotRead
@@ -115,28 +115,32 @@ def _understand(status: int | None, out: bytes, err: bytes, memory_bytes: int) -
     return read(Portrait, answer["portrait"])[0]
 
 
-def _limit(memory_bytes: int, seconds: int) -> None:
-    """As little as reading needs: memory, processor time, no new files, no core dump."""
+def limit(memory_bytes: int, seconds: int) -> None:
+    """Leave this process as little as reading needs: memory, processor time, no new files, no core dump."""
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+def answer(job: Job) -> dict[str, object]:
+    """The portrait of ``job`` as JSON values (``portrait``), or why there is none (``code``, ``message``)."""
+    try:
+        portrait, _ = portray(job)
+    except SourcesError as error:
+        return {"code": "bad_bundle", "message": str(error)}
+    except NothingToRead as error:
+        return {"code": "nothing_to_read", "message": str(error)}
+    return {"portrait": portrait.model_dump(mode="json")}
+
+
 def main(arguments: list[str]) -> int:
     """The child: one pickled job on standard input (from our parent only), one JSON answer on standard output."""
-    _limit(int(arguments[0]), int(arguments[1]))
+    limit(int(arguments[0]), int(arguments[1]))
     for library in _FREQUENT:
         load(library)
     job: Job = pickle.load(sys.stdin.buffer)  # noqa: S301 (our own parent wrote it)
-    try:
-        portrait, _ = portray(job)
-        answer: dict[str, object] = {"portrait": portrait.model_dump(mode="json")}
-    except SourcesError as error:
-        answer = {"code": "bad_bundle", "message": str(error)}
-    except ValueError as error:
-        answer = {"code": "nothing_to_read", "message": str(error)}
-    sys.stdout.write(json.dumps(answer, allow_nan=False))
+    sys.stdout.write(json.dumps(answer(job), allow_nan=False))
     return 0
 
 

@@ -24,6 +24,10 @@ from oarlock_profiler.core.reading import Reading, Request, Sources
 from oarlock_schemas import Portrait, TaskSubmitted
 
 
+class NothingToRead(ValueError):
+    """Neither code, nor a model that is known by its name."""
+
+
 @dataclass(frozen=True)
 class Job:
     """Everything one reading needs; plain values, so that it can be sent to another process.
@@ -73,7 +77,8 @@ def portray(job: Job) -> tuple[Portrait, Reading]:
     """Read and measure; the reading itself is for those who want to see the reader's path.
 
     Raises:
-        ValueError: neither code nor a model that is known by its name.
+        NothingToRead: neither code nor a model that is known by its name.
+        SourcesError: the bundle cannot be opened.
     """
     opened, entry = _open(job)
     sources = _Remembering(opened)
@@ -111,7 +116,7 @@ def _open(job: Job) -> tuple[Sources, str]:
     written = declared_source(job.declared)
     if written is not None:
         return text_sources({DECLARED_ENTRY: written}, library_paths=job.library_paths), DECLARED_ENTRY
-    raise ValueError("there is no code to read, and no model_name that is known")
+    raise NothingToRead("there is no code to read, and no model_name that is known")
 
 
 class _Remembering:

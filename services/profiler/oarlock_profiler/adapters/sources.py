@@ -7,8 +7,10 @@ followed, and archives are read in memory, never unpacked. Sources of libraries 
 from __future__ import annotations
 
 import io
+import lzma
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -208,6 +210,8 @@ def archive_sources(data: bytes, *, library_paths: Sequence[str | Path] = (), en
     except (
         zipfile.BadZipFile,
         tarfile.TarError,
+        zlib.error,
+        lzma.LZMAError,
         EOFError,
         OSError,
         ValueError,

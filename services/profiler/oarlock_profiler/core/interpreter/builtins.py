@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from oarlock_profiler.core.interpreter import container_methods, operators, text_methods
+from oarlock_profiler.core.interpreter import container_methods, cut_lists, newer_syntax, operators, text_methods, unknown_lengths
 from oarlock_profiler.core.interpreter.builtin_types import TYPES
 from oarlock_profiler.core.interpreter.constructors import TYPE
 from oarlock_profiler.core.interpreter.descriptors import ClassMethod, StaticMethod, Super
@@ -31,6 +31,7 @@ from oarlock_profiler.core.interpreter.values import (
     Native,
     Unknown,
     Value,
+    length,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def len_(m: Any, value: Value) -> Value:
         if found is not MISSING:
             return found
     if isinstance(value, Unknown):
-        return Unknown(value.why, value.where, "int", 0, name=value.name)
+        long = cut_lists.length(m, value)
+        return Unknown(value.why, value.where, "int", 0, name=value.name) if long is None else long
     if isinstance(value, Class) and value.meta is not None:
         method = value.meta.getattr(m, value, "__len__")
         if method is not MISSING:
@@ -73,7 +75,8 @@ def len_(m: Any, value: Value) -> Value:
         items = value.meta.items(m, value)
         if items is not None:
             return len(list(items))
-    return m.host(len, value)
+    unknown = unknown_lengths.length(m, value)
+    return m.host(len, value) if unknown is None else unknown
 
 
 def _chained(m: Any, sources: list[Value]) -> tuple[list[Iteration], bool, int | None]:
@@ -85,7 +88,7 @@ def _chained(m: Any, sources: list[Value]) -> tuple[list[Iteration], bool, int |
         if i.count is not None:
             counts.append(i.count)
         elif i.exact and hasattr(i.items, "__len__"):
-            counts.append(len(i.items))
+            counts.append(length(i.items))
     return iterations, exact, (min(counts) if counts and not exact else None)
 
 
@@ -491,7 +494,7 @@ def _source(m: Any, code: Value, mode: str) -> ast.AST | Unknown:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(source.strip() if mode == "eval" else source, mode=mode)
+            return ast.parse(source.strip() if mode == "eval" else source, newer_syntax.NOWHERE, mode=mode)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return m.fail("SyntaxError", str(error)[:200])  # type: ignore[no-any-return]
 

@@ -21,6 +21,7 @@ from oarlock_profiler.core.interpreter.values import (
     Native,
     Unknown,
     Value,
+    length,
 )
 
 
@@ -79,8 +80,8 @@ def _items(m: Any, value: Value, kind: str) -> Value:
 
 def _collector(host: type, kind: str) -> Callable[..., Value]:
     def build(m: Any, value: Value = ()) -> Value:
-        if host is list and type(value) is range and len(value) > m.budget.limits.size:
-            return m.unknown(f"{len(value):,} items are too many to hold", hint=kind, item=value[0])
+        if host is list and type(value) is range and length(value) > m.budget.limits.size:
+            return m.unknown(f"{length(value):,} items are too many to hold", hint=kind, item=value[0])
         items = _items(m, value, kind)
         if host is list and type(items) is list and not m.open_lists.holds(items):
             return m.open_lists.born(items)

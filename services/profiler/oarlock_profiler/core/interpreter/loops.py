@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from oarlock_profiler.core.findings import Where
 from oarlock_profiler.core.interpreter.frames import BREAK, RETURN, Frame, Run
 from oarlock_profiler.core.interpreter.scope import Scope
-from oarlock_profiler.core.interpreter.values import Iteration, Unknown, Value
+from oarlock_profiler.core.interpreter.values import Iteration, Unknown, Value, length
 
 if TYPE_CHECKING:
     from oarlock_profiler.core.interpreter.compiler import Compiler
@@ -51,7 +51,7 @@ class Watch:
             self.count = iteration.count
             self.items = iter(iteration.items)
             if self.count is None and iteration.exact and hasattr(iteration.items, "__len__"):
-                self.count = len(iteration.items)
+                self.count = length(iteration.items)
         frame.loop.append(-1 if iteration is not None else 0)
 
     def trained(self) -> bool:

@@ -36,6 +36,7 @@ from oarlock_profiler.core.interpreter.values import (
     Native,
     Unknown,
     Value,
+    length,
 )
 from oarlock_profiler.core.overlays import registry
 from oarlock_profiler.core.reading import Request, Sources
@@ -68,12 +69,11 @@ class Machine:
         self.open_lists = OpenLists()
         self._quiet = 0
         self._patched: list[tuple[Class, str, Value]] = []
-        self._last: Where | None = None
+        self._last: tuple[Instance, Where | None] | None = None
 
-    @property
-    def last_where(self) -> Where | None:
-        """Where the script was when it stopped (its frames are gone by then)."""
-        return self.where or self._last
+    def place_of(self, error: Instance) -> Where | None:
+        """Where the script itself raised ``error`` (its frames are gone by then); None when it did not."""
+        return self._last[1] if self._last is not None and self._last[0] is error else None
 
     # -- what natives ask ----------------------------------------------------------------------------------------
 
@@ -332,7 +332,7 @@ class Machine:
     def native_failed(self, name: str, error: Exception) -> Value:
         """A host function raised: an unknown, and a note for tests that demand none."""
         message = f"{type(error).__name__}: {error}"[:300]
-        if not isinstance(error, NotImplementedError):
+        if not isinstance(error, (NotImplementedError, MemoryError)):
             self.internal_errors.append(f"{name}: {message} at {self.where}")
         return self.unknown(f"{name} could not be applied ({message})", name=name)
 
@@ -345,7 +345,7 @@ class Machine:
         if frame.module.library and not self.caught(error.cls, explicit=True):
             frame.ret = self.unknown(f"library code raises {self.describe(error)}")
             return 3
-        self._last = self.where
+        self._last = (error, self.where)
         if self.handled and self.handled[-1] is not error:
             error.attrs.setdefault("__context__", self.handled[-1])
         raise Raised(error)
@@ -424,8 +424,8 @@ class Machine:
 
     def take(self, items: Any, limit: int) -> list[Value]:
         """At most ``limit`` items, charged to the budget."""
-        if isinstance(items, range) and len(items) > limit:
-            self.unknown(f"{len(items):,} items are too many to hold; the first {limit:,} are kept")
+        if isinstance(items, range) and length(items) > limit:
+            self.unknown(f"{length(items):,} items are too many to hold; the first {limit:,} are kept")
         out: list[Value] = []
         for item in islice(items, limit):
             out.append(item)

@@ -8,6 +8,7 @@ from typing import Any
 from oarlock_profiler.core.interpreter import formatting
 from oarlock_profiler.core.interpreter.builtin_types import BYTEARRAY, BYTES, COMPLEX, FLOAT, INT, STR, method
 from oarlock_profiler.core.interpreter.descriptors import ClassMethod, StaticMethod
+from oarlock_profiler.core.interpreter.source_text import is_plain
 from oarlock_profiler.core.interpreter.values import Class, Native, Unknown, Value
 
 _WIDTH = 10_000
@@ -30,6 +31,10 @@ def _wrap(host: type, name: str) -> Callable[..., Value]:
                 return Unknown(given.why, given.where, hint, name=given.name)
         if name in _PADDED and any(isinstance(a, int) and abs(a) > _WIDTH for a in args):
             return m.unknown("a giant text width", hint=hint)
+        if name in ("encode", "decode"):
+            encoding = args[0] if args else kwargs.get("encoding", "utf-8")
+            if isinstance(encoding, str) and not is_plain(encoding):
+                return m.unknown(f"text in the encoding {encoding[:40]!r}", hint=hint)
         grows = name == "replace" and len(args) >= 2 and len(args[0]) < len(args[1])
         if grows and self.count(args[0]) * len(args[1]) > m.budget.limits.size:
             return m.unknown("text too long", hint=hint)

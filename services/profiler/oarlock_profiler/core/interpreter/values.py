@@ -11,7 +11,7 @@ or :class:`HostObject`.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -270,3 +270,10 @@ class _Missing:
 
 
 MISSING = _Missing()
+
+
+def length(items: Sized) -> int:
+    """``len(items)``, of ranges too that are longer than the host can count."""
+    if isinstance(items, range):
+        return max(0, -((items.start - items.stop) // items.step))
+    return len(items)
