@@ -43,6 +43,7 @@ class FleetTable:
         self.slots = slots
         self.size = 0
         self.inventory_version = 0
+        self.capacity_version = 0
         self.models: list[DeviceModel] = []
         self._model_number: dict[DeviceModel, int] = {}
         self.nodes: list[NodeEntry] = []
@@ -159,6 +160,7 @@ class FleetTable:
             self.inventory_version += 1
         entry.node = node
         self.node_up[number] = not node.draining
+        self.capacity_version += 1
         self.cpu_total[number] = UNLIMITED if node.cpu_milli is None else node.cpu_milli
         self.memory_total[number] = UNLIMITED if node.memory_bytes is None else node.memory_bytes
         self._refresh_node(number)
@@ -300,7 +302,10 @@ class FleetTable:
         up = device.health is Health.OK and not device.cordoned
         open_ = up and not locked
         self._available[row, slot] = up
-        self._present[row, slot] = device.health is not Health.LOST
+        present = device.health is not Health.LOST
+        if self._present[row, slot] != present or self._bytes_usable[row, slot] != usable:
+            self.capacity_version += 1
+        self._present[row, slot] = present
         self._busy[row, slot] = used_busy
         self._sharers[row, slot] = len(held) if held else 0
         self._bytes_usable[row, slot] = usable

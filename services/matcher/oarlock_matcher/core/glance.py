@@ -9,6 +9,7 @@ too. When in doubt the answer is "try".
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,6 +44,8 @@ class Glance:
         self._oldest = max(fleet.touched_base, self._position - LOOK_BACK)
         self._judged_at = -1
         self._hopeless: set[str] = set()
+        self._asked: list[TaskRecord] = []
+        self._pairs: Pairs | None = None
         self._hopeful = [record for record in self._heads if self._can_judge(record)]
         self.blocked_now = Blocked(self._position, self._hold, self._version)
         """What to note of a task that is blocked at this moment."""
@@ -62,12 +65,16 @@ class Glance:
         if self._judged_at == end or not self._can_judge(record):
             return False
         self._judged_at = end
-        # Those that were placed or met a quota in this pass are not blocked any more.
-        asked = [r for r in self._hopeful if r.blocked is not None]
-        left = self._might_take(asked)
-        self._hopeless.update([r.turn.task_id for r in asked])
-        self._hopeless.difference_update([r.turn.task_id for r in left])
-        self._hopeful = left
+        if self._pairs is None:
+            # Those that were placed or met a quota in this pass are not blocked any more.
+            self._asked = [record for record in self._hopeful if record.blocked is not None]
+            self._pairs = self._begin_pairs(self._asked)
+            if self._pairs is None:
+                return False
+        else:
+            self._pairs = self._pairs.that_fit(self._state.fleet, self._state.settings.sharers_per_device)
+        left = {self._asked[number].turn.task_id for number in set(self._pairs.record.tolist())}
+        self._hopeless = {record.turn.task_id for record in self._asked} - left
         return task_id in self._hopeless
 
     def _can_judge(self, record: TaskRecord) -> bool:
@@ -90,34 +97,63 @@ class Glance:
                 changed += hold.rows.tolist()
         return list(dict.fromkeys(changed))
 
-    def _might_take(self, records: list[TaskRecord]) -> list[TaskRecord]:
-        """Those of the records for which one of the rows in question has devices, processors and memory enough."""
+    def _begin_pairs(self, records: list[TaskRecord]) -> Pairs | None:
+        """Which of the records which of the rows in question have devices, processors and memory enough for; `None`:
+        too many rows to tell."""
         if not records:
-            return []
+            return Pairs.none()
         changed = self._rows_in_question(records)
         if changed is None:
-            return records
+            return None
         fleet, bounds = self._state.fleet, self._state.bounds
-        whose = [number for number, record in enumerate(records) for _ in record.shapes]
+        whose = np.array([number for number, record in enumerate(records) for _ in record.shapes], dtype=np.intp)
         needs, models = bounds.of(fleet, [shape for record in records for shape in record.shapes])
-        count, milli, device_bytes, cpu, memory = (needs[:, i, np.newaxis] for i in range(5))
+        milli, cpu, memory = (needs[:, i, np.newaxis] for i in (1, 3, 4))
         rows = np.array(changed, dtype=np.intp)
         nodes = fleet.row_node[rows]
         most, processors = fleet.milli_free[rows].max(axis=1), fleet.cpu_free[nodes]
         # Most rows of a full fleet are too full for every one of the tasks.
         open_ = np.flatnonzero((most >= milli.min()) & (processors >= cpu.min()) & fleet.node_up[nodes])
         if not len(open_):
-            return []
+            return Pairs.none()
         rows, nodes = rows[open_], nodes[open_]
         room = (most[open_] >= milli) & (processors[open_] >= cpu) & (fleet.memory_free[nodes] >= memory)
         room &= models[:, fleet.row_model[rows]]
         which, at = np.nonzero(room)
-        there = rows[at]
-        fits = fleet.milli_free[there] >= milli[which]
-        fits &= fleet.bytes_free[there] >= device_bytes[which]
-        fits &= fleet.sharers[there] < self._state.settings.sharers_per_device
-        enough = np.count_nonzero(fits, axis=1) >= count[which, 0]
-        return [records[number] for number in sorted({whose[i] for i in which[enough].tolist()})]
+        pairs = Pairs(whose[which], rows[at], nodes[at], needs[which])
+        return pairs.that_fit(fleet, self._state.settings.sharers_per_device)
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Tasks and rows that might take them: numbers of records, rows, their nodes, and what the task needs [pairs, 5].
+
+    Within a pass rows only fill up, so that a pair that does not fit any more need never be looked at again.
+    """
+
+    record: NDArray[np.intp]
+    row: NDArray[np.intp]
+    node: NDArray[np.intp]
+    needs: NDArray[np.int64]
+
+    @staticmethod
+    def none() -> Pairs:
+        empty = np.zeros(0, dtype=np.intp)
+        return Pairs(empty, empty, empty, np.zeros((0, 5), dtype=np.int64))
+
+    def that_fit(self, fleet: FleetTable, sharers: int) -> Pairs:
+        """Those whose row still has devices, processors and memory enough."""
+        if not len(self.record):
+            return self
+        count, milli, device_bytes, cpu, memory = self.needs.T
+        fits = fleet.milli_free[self.row] >= milli[:, np.newaxis]
+        fits &= fleet.bytes_free[self.row] >= device_bytes[:, np.newaxis]
+        fits &= fleet.sharers[self.row] < sharers
+        good = np.count_nonzero(fits, axis=1) >= count
+        good &= (fleet.cpu_free[self.node] >= cpu) & (fleet.memory_free[self.node] >= memory)
+        if good.all():
+            return self
+        return Pairs(self.record[good], self.row[good], self.node[good], self.needs[good])
 
 
 class Bounds:

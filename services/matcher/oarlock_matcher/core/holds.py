@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from oarlock_matcher.core.matching import ever_rows, fitting_devices
+from oarlock_matcher.core.matching import fitting_devices
 from oarlock_matcher.core.shapes import Shape
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def choose_hold(state: MatcherState, record: TaskRecord, now: float) -> Hold | N
     closure = state.calendar.closure(state.fleet, state.settings, record.demand, now)
     open_ = state.fleet.available if closure is None else state.fleet.available & ~closure.mask
     for shape in record.shapes:
-        could = ever_rows(state.fleet, shape, state.settings)
+        could = state.ever.of(state.fleet, shape, state.settings)
         up = state.fleet.node_up[state.fleet.row_node]
         could = np.where(up, could, -1)
         healthy = np.where(could >= 0, open_.sum(axis=1), 0)

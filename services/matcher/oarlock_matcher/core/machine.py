@@ -19,7 +19,7 @@ from oarlock_matcher.core.effects import Cancelled, Effect, Queued, Reason, Reje
 from oarlock_matcher.core.explain import Why, closed_devices, rejections, smallest_bytes, would_free
 from oarlock_matcher.core.glance import Glance
 from oarlock_matcher.core.holds import choose_hold, closed_rows
-from oarlock_matcher.core.matching import could_span, ever_rows
+from oarlock_matcher.core.matching import could_span
 from oarlock_matcher.core.placing import describe, find_place, leases_of
 from oarlock_matcher.core.policies.registry import BUILDERS
 from oarlock_matcher.core.policy_settings import PolicySettings
@@ -466,7 +466,7 @@ def _rejected(state: MatcherState, record: TaskRecord, code: str, reasons: tuple
 
 def could_ever(state: MatcherState, shape: Shape) -> bool:
     """Whether the fleet could take the shape if all of it were idle and healthy."""
-    could = ever_rows(state.fleet, shape, state.settings)
+    could = state.ever.of(state.fleet, shape, state.settings)
     if not len(could):
         return False
     return int(could.max()) >= shape.count or (shape.span_nodes and could_span(state.fleet, could, shape.count))

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from oarlock_matcher.core.effects import Preempt
 from oarlock_matcher.core.holds import Hold
-from oarlock_matcher.core.matching import ever_rows
 
 if TYPE_CHECKING:
     from oarlock_matcher.core.state import MatcherState
@@ -29,7 +28,7 @@ def preempt(state: MatcherState, head: TaskRecord, now: float) -> list[Preempt]:
     shape = head.shapes[0]
     if shape.count == 0:
         return []
-    could = ever_rows(fleet, shape, settings)
+    could = state.ever.of(fleet, shape, settings)
     closure = state.calendar.closure(fleet, settings, head.demand, now)
     open_ = fleet.available if closure is None else fleet.available & ~closure.mask
     best: tuple[tuple[int, int, float], int, list[TaskRecord]] | None = None

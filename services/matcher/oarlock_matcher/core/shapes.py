@@ -17,7 +17,7 @@ class Shape:
     """The placement-relevant part of a demand for one device count. Compared by identity: shapes are interned.
 
     `lease_bytes` is what each device's lease holds. `whole` says that only idle devices will do. No device with less
-    than `bytes_at_least` free can take it (a hair below what the filter asks for, so that rounding does no harm).
+    than `bytes_at_least` free can take it.
     """
 
     number: int
@@ -111,13 +111,23 @@ class ShapeTable:
             flops_per_step=demand.flops_per_step,
             span_nodes=demand.span_nodes and not tightly_coupled,
             tightly_coupled=tightly_coupled,
-            bytes_at_least=max(reserve or 0, int((device_bytes or 0) / demand.memory_threshold * (1.0 - 1e-9)) - 1),
+            bytes_at_least=bytes_at_least(device_bytes or 0, reserve or 0, demand.memory_threshold),
         )
         self._next += 1
         self._shapes[key] = shape
         if len(self._shapes) > self._limit:
             self._shapes.popitem(last=False)
         return shape
+
+
+def bytes_at_least(device_bytes: int, reserve_bytes: int, threshold: float) -> int:
+    """The fewest free bytes of which `threshold` holds `device_bytes`, and which hold `reserve_bytes`."""
+    least = int(device_bytes / threshold)
+    while least > 0 and (least - 1) * threshold >= device_bytes:
+        least -= 1
+    while least * threshold < device_bytes:
+        least += 1
+    return max(least, reserve_bytes)
 
 
 def counts_to_try(demand: Demand) -> tuple[int, ...]:

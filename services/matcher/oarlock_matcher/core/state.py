@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from oarlock_matcher.core.fleet import FleetTable
 from oarlock_matcher.core.glance import Bounds
 from oarlock_matcher.core.holds import Hold
-from oarlock_matcher.core.matching import ViewCache
+from oarlock_matcher.core.matching import EverRows, ViewCache
 from oarlock_matcher.core.policies.base import PlacementPolicy
 from oarlock_matcher.core.policies.registry import build, resolve
 from oarlock_matcher.core.policy_settings import PolicySettings
@@ -31,6 +31,7 @@ class MatcherState:
     fleet: FleetTable = field(default_factory=FleetTable)
     shapes: ShapeTable = field(default_factory=ShapeTable)
     views: ViewCache = field(default_factory=ViewCache)
+    ever: EverRows = field(default_factory=EverRows)
     bounds: Bounds = field(default_factory=Bounds)
     policies: dict[str, PlacementPolicy] = field(default_factory=dict)
     tasks: dict[str, TaskRecord] = field(default_factory=dict)

@@ -38,6 +38,7 @@ SIZE_FILTERS: tuple[Filter, ...] = (DeviceSizeFilter(), NodeSizeFilter())
 """Rule out what would be too small even when idle. Implied by the dynamic ones, so only asked when nothing fits:
 a task that no device passes STATIC and SIZE filters for can never run on this fleet."""
 
+INTERFERENCE = InterferenceFilter()
 DYNAMIC_FILTERS: tuple[Filter, ...] = (
     HealthFilter(),
     DrainFilter(),
@@ -45,7 +46,7 @@ DYNAMIC_FILTERS: tuple[Filter, ...] = (
     MemoryFilter(),
     ComputeShareFilter(),
     SharersFilter(),
-    InterferenceFilter(),
+    INTERFERENCE,
     ProcessorFilter(),
     NodeMemoryFilter(),
 )
@@ -54,4 +55,4 @@ DYNAMIC_FILTERS: tuple[Filter, ...] = (
 LASTING_FILTERS: tuple[Filter, ...] = STATIC_FILTERS + SIZE_FILTERS
 """What no waiting will change, as long as the fleet is what it is."""
 
-__all__ = ["DYNAMIC_FILTERS", "LASTING_FILTERS", "SIZE_FILTERS", "STATIC_FILTERS", "Filter"]
+__all__ = ["DYNAMIC_FILTERS", "INTERFERENCE", "LASTING_FILTERS", "SIZE_FILTERS", "STATIC_FILTERS", "Filter"]

@@ -16,9 +16,7 @@ from oarlock_matcher.core.shapes import Shape
 def memory_fits(free: NDArray[np.int64], shape: Shape) -> Mask:
     """Whether devices with `free` bytes hold the shape: the predicted peak within the task's threshold of what is
     free (margin that the user asked for), the 99 % reservation within all of it."""
-    mask: Mask = free >= (shape.reserve_bytes or 0)
-    if shape.device_bytes is not None:
-        mask = mask & (free * shape.threshold >= shape.device_bytes)
+    mask: Mask = free >= shape.bytes_at_least
     return mask
 
 
