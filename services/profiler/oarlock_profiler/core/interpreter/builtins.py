@@ -9,7 +9,14 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from oarlock_profiler.core.interpreter import container_methods, cut_lists, newer_syntax, operators, text_methods, unknown_lengths
+from oarlock_profiler.core.interpreter import (
+    container_methods,
+    cut_lists,
+    newer_syntax,
+    operators,
+    text_methods,
+    unknown_lengths,
+)
 from oarlock_profiler.core.interpreter.builtin_types import TYPES
 from oarlock_profiler.core.interpreter.constructors import TYPE
 from oarlock_profiler.core.interpreter.descriptors import ClassMethod, StaticMethod, Super

@@ -9,6 +9,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from oarlock_profiler.core.interpreter import cut_lists
 from oarlock_profiler.core.interpreter.slices import columns
 from oarlock_profiler.core.interpreter.values import (
     MISSING,
@@ -125,7 +126,8 @@ def binary(m: Machine, op: str, a: Value, b: Value) -> Value:
         if result is not MISSING:
             return result
         if isinstance(a, Unknown) or isinstance(b, Unknown):
-            return _spread(op, a, b)
+            joined = cut_lists.joined(m, a, b) if op == "+" else None
+            return _spread(op, a, b) if joined is None else joined
         if not (_is_host(a) and _is_host(b)):
             return m.fail("TypeError", f"unsupported operand types for {op}: {m.type_name(a)} and {m.type_name(b)}")
     elif (isinstance(a, (Class, Function, Native)) and op == "|") or (a is None and isinstance(b, Class) and op == "|"):
@@ -412,8 +414,10 @@ def getitem(m: Machine, target: Value, key: Value) -> Value:
     if isinstance(target, Unknown):
         if isinstance(key, slice) and (target.item is not None or target.hint == "list"):
             count = columns(key)
-            return target if count is None else [m.part(target, index=0)] * count
-        return m.part(target, key)
+            if count is not None:
+                return [m.part(target, index=0)] * count
+            return cut_lists.cut(m, target, key) or target
+        return (cut_lists.cut(m, target, key) if isinstance(key, slice) else None) or m.part(target, key)
     if m.open_lists.holds(target) and isinstance(key, (int, slice)):
         count = columns(key) if isinstance(key, slice) else None
         # as many as the slice says, as for a list of which nothing is known

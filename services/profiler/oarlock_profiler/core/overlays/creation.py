@@ -7,6 +7,7 @@ from typing import Any
 
 from oarlock_profiler.core.engine.shapes import Shape, numel
 from oarlock_profiler.core.engine.tensor import ROWS, SEQUENCE, Tensor
+from oarlock_profiler.core.interpreter import cut_lists
 from oarlock_profiler.core.interpreter.values import Context, Unknown, Value
 from oarlock_profiler.core.overlays.calling import (
     Unknowable,
@@ -300,6 +301,9 @@ def from_data(context: Context, data: Value, dtype: Value, kwargs: dict[str, Val
     engine = engine_of(context)
     device = place_of(context, kwargs.get("device", kwargs.get("place")))
     wanted = dtype_name(dtype)
+    if isinstance(data, Unknown) and (long := cut_lists.length(context, data)) is not None:
+        kind = "float32" if isinstance(data.item, Unknown) and data.item.hint == "float" else "int64"
+        return engine.tensor((long,), wanted or kind, device=device, op="to_tensor")
     if isinstance(data, Tensor):
         if data.shape is None:
             return engine.unknown_tensor(data.why or "an unknown tensor", wanted or data.dtype)

@@ -6,6 +6,7 @@ from oarlock_profiler.core.engine.modules import LayerInstance
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import Context, Native, Unknown, Value
 from oarlock_profiler.core.overlays import attention, creation, elementwise, embedding, losses, resampling, shaping  # noqa: F401 - registered by import
+from oarlock_profiler.core.overlays.assumed_sizes import CLASSES, VOCABULARY, counted
 from oarlock_profiler.core.overlays.calling import (
     engine_of,
     integer,
@@ -30,7 +31,7 @@ def _torch_linear_init(
     dtype: Value = None,
 ) -> None:
     self.attrs["in_features"], self.attrs["out_features"] = in_features, out_features
-    rows, columns = integer(out_features), integer(in_features)
+    rows, columns = counted(context, out_features, "outputs of a Linear", CLASSES), integer(in_features)
     made = placement(context, device, dtype)
     self.attrs["weight"] = parameter(context, (rows, columns), **made)
     self.attrs["bias"] = parameter(context, (rows,), **made) if bias is not False and bias is not None else None
@@ -55,7 +56,7 @@ def _paddle_linear_init(
 ) -> None:
     del name
     self.attrs["in_features"], self.attrs["out_features"] = in_features, out_features
-    rows, columns = integer(in_features), integer(out_features)
+    rows, columns = integer(in_features), counted(context, out_features, "outputs of a Linear", CLASSES)
     self.attrs["weight"] = parameter(context, (rows, columns), weight_attr)
     self.attrs["bias"] = parameter(context, (columns,), bias_attr) if bias_attr is not False else None
 
@@ -129,7 +130,9 @@ def _torch_embedding_init(
     del max_norm, norm_type, scale_grad_by_freq, sparse
     self.attrs.update(num_embeddings=num_embeddings, embedding_dim=embedding_dim, padding_idx=padding_idx)
     self.attrs["weight"] = parameter(
-        context, (integer(num_embeddings), integer(embedding_dim)), **placement(context, device, dtype)
+        context,
+        (counted(context, num_embeddings, "rows of an Embedding", VOCABULARY), integer(embedding_dim)),
+        **placement(context, device, dtype),
     )
     if _freeze is True:
         self.attrs["weight"].requires_grad = False
@@ -151,7 +154,11 @@ def _paddle_embedding_init(
     self.attrs.update(
         _num_embeddings=num_embeddings, _embedding_dim=embedding_dim, _padding_idx=padding_idx, _sparse=sparse
     )
-    self.attrs["weight"] = parameter(context, (integer(num_embeddings), integer(embedding_dim)), weight_attr)
+    self.attrs["weight"] = parameter(
+        context,
+        (counted(context, num_embeddings, "rows of an Embedding", VOCABULARY), integer(embedding_dim)),
+        weight_attr,
+    )
 
 
 def _indices(context: Context, value: Value) -> Tensor:
@@ -194,7 +201,7 @@ def _bag_init(
     del args
     self.attrs["weight"] = parameter(
         context,
-        (integer(num_embeddings), integer(embedding_dim)),
+        (counted(context, num_embeddings, "rows of an Embedding", VOCABULARY), integer(embedding_dim)),
         **placement(context, kwargs.get("device"), kwargs.get("dtype")),
     )
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from oarlock_profiler.core.interpreter import cut_lists
 from oarlock_profiler.core.interpreter.values import MISSING, Context, Instance, Native, Unknown, Value
 from oarlock_profiler.core.overlays import array_shapes as shapes
 from oarlock_profiler.core.overlays.numpy_arrays import (
@@ -68,6 +69,8 @@ def as_array(context: Context, value: Value, dtype: str | None = None, op: str =
     if context.is_open(value) and value:
         row, found = _nested(context, value[0], 1)
         return NdArray(None, dtype or found or "float64", row=row)
+    if isinstance(value, Unknown) and (cut := cut_lists.listed(context, value)) is not None:
+        value = cut
     if isinstance(value, list | tuple | range):
         plain = _plain(value)
         if plain is not None:

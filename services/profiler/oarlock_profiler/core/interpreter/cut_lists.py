@@ -1,0 +1,50 @@
+"""Unknown lists that a script has cut: ``ids[:128]`` of the tokens of a file that is not there.
+
+Those who cut a list so bring it to that length afterwards (``ids + [0] * (128 - len(ids))``), and what is longer is
+cut to it: the larger need is a list that is as long as the cut allows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oarlock_profiler.core.interpreter.values import Unknown, Value
+
+MOST_ITEMS = 4096
+_STATE = "cut lists"
+_NO_LIST = frozenset({"str", "bytes", "tensor", "array", "library", "callable"})
+
+
+def cut(m: Any, target: Unknown, key: slice) -> Unknown | None:
+    """``target[:n]`` as a list of which the length is remembered; None when it is no such cut."""
+    if key.start not in (None, 0) or key.step is not None or type(key.stop) is not int:
+        return None
+    if not 0 < key.stop <= MOST_ITEMS or target.hint in _NO_LIST:
+        return None
+    made = Unknown(target.why, target.where, target.hint, item=target.item, name=target.name)
+    m.state.setdefault(_STATE, {})[id(made)] = (made, key.stop)
+    return made
+
+
+def length(m: Any, value: Value) -> int | None:
+    """How long an unknown list is taken to be that was cut."""
+    known = m.state.get(_STATE)
+    found = known.get(id(value)) if known else None
+    return found[1] if found is not None and found[0] is value else None
+
+
+def joined(m: Any, left: Value, right: Value) -> list[Value] | None:
+    """``left + right`` where one is such a list and the other a list."""
+    sides = [listed(m, side) for side in (left, right)]
+    return None if sides[0] is None or sides[1] is None else sides[0] + sides[1]
+
+
+def listed(m: Any, value: Value) -> list[Value] | None:
+    """Its items, as many as it is taken to hold, or those of a list."""
+    if type(value) is list:
+        return value
+    long = length(m, value)
+    if long is None:
+        return None
+    item = value.item if value.item is not None else Unknown(value.why, value.where, name=value.name)
+    return [item] * long
