@@ -128,19 +128,24 @@ def _held_sentence(fleet: FleetTable, shape: Shape, row: int, slot: int) -> str:
 
 
 def _group(fleet: FleetTable, shape: Shape, code: str, out: NDArray[np.bool_], singly: bool, sentence) -> list[Reason]:  # type: ignore[no-untyped-def]
-    places = np.argwhere(out)
     if singly:
         return [
-            Reason(code, sentence(fleet, shape, int(r), int(s)), (_name(fleet, int(r), int(s)),), 1) for r, s in places
+            Reason(code, sentence(fleet, shape, int(r), int(s)), (_name(fleet, int(r), int(s)),), 1)
+            for r, s in np.argwhere(out)
         ]
+    rows = np.flatnonzero(out.any(axis=1))
+    models, counts = fleet.row_model[rows], np.count_nonzero(out[rows], axis=1)
+    totals = np.bincount(models, counts)
     reasons: list[Reason] = []
-    models = fleet.row_model[places[:, 0]]
-    for number in np.unique(models):
-        of_model = places[models == number]
-        row, slot = (int(x) for x in of_model[0])
-        named = tuple(_name(fleet, int(r), int(s)) for r, s in of_model[:DEVICES_NAMED])
-        text = f"{len(of_model)} × {fleet.models[number].kind}, e.g. {named[0]}: {sentence(fleet, shape, row, slot)}"
-        reasons.append(Reason(code, text, named, len(of_model)))
+    for number in np.flatnonzero(totals).tolist():
+        # As each of these rows has at least one, the first few hold all that are named.
+        first = rows[models == number][:DEVICES_NAMED]
+        places = [(int(first[at]), int(slot)) for at, slot in np.argwhere(out[first])[:DEVICES_NAMED]]
+        named = tuple(_name(fleet, row, slot) for row, slot in places)
+        count = int(totals[number])
+        told = sentence(fleet, shape, *places[0])
+        text = f"{count} × {fleet.models[number].kind}, e.g. {named[0]}: {told}"
+        reasons.append(Reason(code, text, named, count))
     return reasons
 
 

@@ -57,7 +57,8 @@ class Glance:
 
     def still_blocked(self, record: TaskRecord) -> bool:
         """Whether trying this task would certainly fail for want of devices again."""
-        self.follow_hold()
+        if self._hold is not self._state.hold:
+            self._begin()
         task_id = record.turn.task_id
         if task_id in self._hopeless:
             return True
