@@ -9,16 +9,19 @@ from __future__ import annotations
 import gc
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from oarlock_profiler.core import frameworks
 from oarlock_profiler.core.engine.trace import Trace
 from oarlock_profiler.core.findings import Findings, Where
 from oarlock_profiler.core.interpreter.budget import Budget, BudgetExceeded, Limits
+from oarlock_profiler.core.interpreter.choices import Place
 from oarlock_profiler.core.interpreter.errors import Raised
 from oarlock_profiler.core.interpreter.frames import Frame
 from oarlock_profiler.core.interpreter.machine import Machine
+from oarlock_profiler.core.larger_need import Walked, settle
 from oarlock_profiler.core.reading import Reading, Request, Sources
 from oarlock_profiler.core.summary import summarise
 
@@ -41,19 +44,47 @@ def read(
     engine: Callable[[Trace, str | None, Findings], Any] = default_engine,
 ) -> Reading:
     """Walk the script and say what it needs. Never raises for anything the script does."""
+    limits = limits or Limits()
+    started = clock()
+    longest = 0.0
+
+    def walk(forced: Mapping[Place, bool]) -> Walked:
+        nonlocal longest
+        begun = clock()
+        left = replace(limits, seconds=limits.seconds - (begun - started))
+        walked = _read_once(request, sources, clock, left, engine, forced)
+        longest = max(longest, clock() - begun)
+        return walked
+
+    def time_left() -> bool:
+        return clock() - started + 2 * longest < limits.seconds
+
+    return settle(walk({}), walk, limits.readings, time_left)
+
+
+def _read_once(
+    request: Request,
+    sources: Sources,
+    clock: Callable[[], float],
+    limits: Limits,
+    engine: Callable[[Trace, str | None, Findings], Any],
+    forced: Mapping[Place, bool],
+) -> Walked:
     trace = Trace()
     findings = Findings()
     entry = sources.read(request.entry) or b""
     named = frameworks.named(entry)
     framework = named or frameworks.guessed(entry, request.declared)
     tensors = engine(trace, framework, findings)
-    machine = Machine(request, sources, tensors, findings, Budget(limits or Limits(), clock))
+    machine = Machine(request, sources, tensors, findings, Budget(limits, clock))
+    machine.branches.forced = forced
     if named is None:
         machine.importer.first_framework = tensors.adopt
     tensors.locate = lambda: machine.where
     machine.state.update(world_size=max(1, request.world_size), declared=dict(request.declared))
     stopped = interpret(machine, request)
-    return summarise(machine, machine.importer.framework or framework, stopped)
+    reading = summarise(machine, machine.importer.framework or framework, stopped)
+    return Walked(reading, machine.branches.choices)
 
 
 def interpret(machine: Machine, request: Request) -> str | None:

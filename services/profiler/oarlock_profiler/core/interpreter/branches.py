@@ -1,25 +1,28 @@
 """What to do at a branch whose condition is not known.
 
-The state of a reading cannot be forked cheaply, so one side is walked on the live state, chosen so that the larger
-need is kept, in this order:
+The state of a reading cannot be forked cheaply, so one side is walked on the live state, chosen in this order:
 
 1. a side that ends in ``raise`` or an exit, or that may reach one, is not taken: the script is assumed to work;
 2. a side that only leaves early (``break``, ``continue``, ``return``) is not taken, except that a ``while`` loop is
    left after a few rounds when nothing else ends it;
-3. two sides of plain assignments are both run and their values merged: equal values stay, the larger of two numbers
-   wins, anything else is unknown;
+3. sides of plain assignments are both run and their values merged: equal values stay, the larger of two numbers
+   wins; where that does not tell, the values of one side are taken;
 4. a side that only imports is taken: what is named later must be there;
 5. otherwise the side with more work in it (weighted calls; loading a checkpoint or a cache counts for nothing).
 
-Each choice of 3 to 5 is recorded as a gap with what was assumed.
+Each choice of 3 to 5 is recorded as a gap with what was assumed. Those of 3 and 5, and an early ``return`` of what is
+computed, are first guesses: the script is read again with the other side (:mod:`core.larger_need`), which ``forced``
+names, and the larger need counts.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from oarlock_profiler.core.findings import Where
+from oarlock_profiler.core.interpreter.choices import Choice, Place
 from oarlock_profiler.core.interpreter.frames import Frame, Run
 from oarlock_profiler.core.interpreter.loops import patience
 from oarlock_profiler.core.interpreter.values import MISSING, Unknown, Value
@@ -39,6 +42,11 @@ _LOADS = {
     "isdir",
     "print",
     "info",
+    "warning",
+    "debug",
+    "log",
+    "save",
+    "write",
     "format",
 }
 _WHILE_ROUNDS = 2
@@ -127,6 +135,12 @@ def _pure(node: ast.expr) -> bool:
     return not any(isinstance(n, (ast.Call, ast.Await, ast.Yield, ast.NamedExpr)) for n in ast.walk(node))
 
 
+def _assigned(*blocks: Sequence[ast.stmt]) -> list[str]:
+    """The names that plain assignments bind."""
+    targets = [t for block in blocks for s in block for t in getattr(s, "targets", [getattr(s, "target", None)])]
+    return list(dict.fromkeys(t.id for t in targets if isinstance(t, ast.Name)))
+
+
 def _imports(block: Sequence[ast.stmt]) -> bool:
     return bool(block) and all(isinstance(s, (ast.Import, ast.ImportFrom)) for s in block)
 
@@ -135,11 +149,48 @@ OWN_TEXTS = "oarlock/library/"
 """Where our own texts of library modules seem to lie."""
 
 
+def _taken(side: bool) -> str:
+    return "the branch is taken" if side else "the else side is taken"
+
+
+def _put(f: Frame, values: Mapping[str, Value]) -> None:
+    for name, value in values.items():
+        if value is MISSING:
+            f.vars.pop(name, None)
+        else:
+            f.vars[name] = value
+
+
+def _same(one: Value, other: Value) -> bool:
+    return one is other or (type(one) is type(other) and isinstance(one, (str, bytes, int, float)) and one == other)
+
+
+def _must_choose(one: Value, other: Value, merged: Value) -> bool:
+    """Whether two known values have nothing in common that could stand for both."""
+    known = not isinstance(one, (Unknown, bool)) and not isinstance(other, (Unknown, bool))
+    return known and isinstance(merged, Unknown)
+
+
 class Branches:
     """Decides for one machine."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
+        self.forced: Mapping[Place, bool] = {}
+        self.choices: dict[Place, Choice] = {}
+
+    def _side(self, f: Frame, node: ast.If | ast.IfExp, doubt: Unknown, guess: bool, *, early: bool = False) -> bool:
+        """The side that another reading asks for, else the guessed one. ``early``: the body leaves early."""
+        file = f.module.file
+        if file is None or f.module.library:
+            self._note(node, doubt, _taken(guess))
+            return guess
+        place = Place(file, node.lineno, node.col_offset)
+        side = self.forced.get(place, guess)
+        gap = None if early and not side else self._note(node, doubt, _taken(side))
+        both = [node.body, node.orelse] if isinstance(node, ast.IfExp) else [*node.body, *node.orelse]
+        self.choices.setdefault(place, Choice(side, weight(both), gap))
+        return side
 
     def _early(self, f: Frame, kind: str | None) -> bool:
         """Whether an early exit of ``kind`` is taken."""
@@ -164,51 +215,72 @@ class Branches:
         if other in ("break", "continue") and one is None:
             return not self._early(f, other)
         if one == "return" and other is None and not node.orelse:
-            return self._early(f, one)
+            early = self._early(f, one)
+            computes = not f.loop and f.code is not None and weight(node.body) > 0
+            return self._side(f, node, doubt, early, early=True) if computes else early
         first, second = weight(node.body), weight(node.orelse)
         side = first >= second
         if _imports(node.body) or _imports(node.orelse):
             side = _imports(node.body)
         elif not node.orelse and not first:
             side = True
-        self._note(node, doubt, side)
+        elif first or second:
+            return self._side(f, node, doubt, side)
+        self._note(node, doubt, _taken(side))
         return side
 
-    def _note(self, node: ast.If | ast.IfExp, doubt: Unknown, side: bool) -> None:
+    def _note(self, node: ast.If | ast.IfExp, doubt: Unknown, assumed: str) -> tuple[str, Where | None, str] | None:
+        """Record what was assumed; the key of the gap."""
         m = self.machine
         if m.frames and (m.frames[-1].module.file or "").startswith(OWN_TEXTS):
-            return  # the script's reader has no such line; what is unknown has its own gap
-        text = ast.unparse(node.test)
-        m.findings.gap(
-            f"branch on {text[:80]}",
-            m.where,
-            f"the condition is not known: {doubt.why}",
-            "the branch is taken" if side else "the else side is taken",
-        )
+            return None  # the script's reader has no such line; what is unknown has its own gap
+        key = (f"branch on {ast.unparse(node.test)[:80]}", m.where, f"the condition is not known: {doubt.why}")
+        m.findings.gap(*key, assumed)
+        return key
 
     def statement(self, f: Frame, node: ast.If, doubt: Unknown, body: Run, orelse: Run) -> Value:
         """Run an ``if`` whose condition is ``doubt``."""
-        if node.orelse and _plain(node.body) and _plain(node.orelse) and f.code is not None and not f.cells:
-            return self._merge_both(f, node, doubt, body, orelse)
+        names = _assigned(node.body, node.orelse) if _plain(node.body) and _plain(node.orelse) else []
+        if names and f.cells.keys().isdisjoint(names):
+            return self._merge_both(f, node, doubt, body, orelse, names)
         return body(f) if self.choose(f, node, doubt) else orelse(f)
 
-    def _merge_both(self, f: Frame, node: ast.If, doubt: Unknown, body: Run, orelse: Run) -> Value:
-        before = dict(f.vars)
+    def _merge_both(
+        self, f: Frame, node: ast.If, doubt: Unknown, body: Run, orelse: Run, names: Sequence[str]
+    ) -> Value:
+        before = {name: f.vars.get(name, MISSING) for name in names}
         body(f)
-        after = dict(f.vars)
-        f.vars.clear()
-        f.vars.update(before)
+        one = {name: f.vars.get(name, MISSING) for name in names}
+        _put(f, before)
         del before
         orelse(f)
-        changed = False
-        for name, value in after.items():
-            mine = f.vars.get(name, MISSING)
-            if mine is not value:
-                changed = True
-                f.vars[name] = value if mine is MISSING else self.merge(value, mine, doubt)
-        if changed:
-            self._note(node, doubt, True)
+        other = {name: f.vars.get(name, MISSING) for name in names}
+        differing = [name for name in names if not _same(one[name], other[name])]
+        if not differing:
+            return 0
+        merged = self._merged({name: (one[name], other[name]) for name in differing}, doubt)
+        if merged is not None:
+            self._note(node, doubt, "the larger of both" if node.orelse else "the larger of before and after")
+        else:
+            taken, left = (one, other) if self._side(f, node, doubt, True) else (other, one)
+            merged = {name: left[name] if taken[name] is MISSING else taken[name] for name in differing}
+        _put(f, merged)
         return 0
+
+    def _merged(self, pairs: Mapping[str, tuple[Value, Value]], doubt: Unknown) -> dict[str, Value] | None:
+        """One value for each pair; None when one side must be taken for all."""
+        merged: dict[str, Value] = {}
+        larger: set[bool] = set()
+        for name, (one, other) in pairs.items():
+            if one is MISSING or other is MISSING:
+                merged[name] = other if one is MISSING else one
+                continue
+            merged[name] = value = self.merge(one, other, doubt)
+            if _must_choose(one, other, value):
+                return None
+            if type(value) in (int, float):
+                larger.add(value is one)
+        return merged if len(larger) < 2 else None
 
     def merge(self, one: Value, other: Value, doubt: Unknown) -> Value:
         """One value that stands for either."""
@@ -231,11 +303,9 @@ class Branches:
         if _pure(node.body) and _pure(node.orelse):
             one, other = body(f), orelse(f)
             merged = self.merge(one, other, doubt)
-            if not isinstance(merged, Unknown):
-                if merged is not one or merged is not other:
-                    self._note(node, doubt, merged is one)
-                return merged
+            if _must_choose(one, other, merged):
+                return one if self._side(f, node, doubt, True) else other
+            if not isinstance(merged, Unknown) and not _same(one, other):
+                self._note(node, doubt, _taken(merged is one))
             return merged
-        side = weight([node.body]) >= weight([node.orelse])
-        self._note(node, doubt, side)
-        return body(f) if side else orelse(f)
+        return body(f) if self._side(f, node, doubt, weight([node.body]) >= weight([node.orelse])) else orelse(f)

@@ -16,7 +16,10 @@ class BudgetExceeded(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one reading. ``size`` bounds the items of a container and the characters of a string."""
+    """Bounds of one reading. ``size`` bounds the items of a container and the characters of a string.
+
+    ``readings``: how often at most a script is read again to measure the other side of a branch on an unknown.
+    """
 
     steps: int = 20_000_000
     seconds: float = 30.0
@@ -26,6 +29,7 @@ class Limits:
     source_bytes: int = 4_000_000
     loop: int = 20_000
     path: int = 2_000
+    readings: int = 4
 
 
 class Budget:
