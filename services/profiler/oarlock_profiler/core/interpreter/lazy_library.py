@@ -22,6 +22,7 @@ _DEFINED = re.compile(rb"^(?:class|def|async def)[ \t]+(\w+)|^(\w+)(?:[ \t]*:[^=
 _LISTED = re.compile(rb"^__all__\s*\+?=\s*[\[(]([^\])]*)[\])]", re.MULTILINE)
 _QUOTED = re.compile(rb"[\"'](\w+)[\"']")
 _STAR = re.compile(rb"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+\*", re.MULTILINE)
+_ANY_STAR = re.compile(rb"import[ \t]+\*")
 _MOST_PENDING = 300
 """More modules than that are no registry's package, and searching their text would take seconds."""
 
@@ -133,17 +134,20 @@ class LazyLibrary:
 
     def _may_hold(self, source: str, name: str, depth: int) -> bool:
         """Whether the text of ``source``, or of what it imports by star, mentions ``name`` as its own."""
-        if name in self.words(source):
+        text = self.importer.library_text(source)
+        # most texts do not hold the name anywhere, and that is found faster than all their names are
+        if text is not None and name.encode() in text and name in self.words(source):
             return True
         return depth < 4 and any(self._may_hold(inner, name, depth + 1) for inner in self._star_texts(source))
 
     def _star_texts(self, source: str) -> tuple[str, ...]:
         """Modules that the text of ``source`` imports by star, by full name."""
-        if "*" not in self.words(source):
-            return ()
         known = self._inner.get(source)
         if known is None:
             data = self.importer.library_text(source) or b""
+            if _ANY_STAR.search(data) is None:
+                self._inner[source] = ()
+                return ()
             is_package = self.importer.is_library_package(source)
             found = []
             for dots, name in _STAR.findall(data):
