@@ -9,6 +9,7 @@ from oarlock_profiler.core.engine.shapes import Shape, numel
 from oarlock_profiler.core.engine.tensor import ROWS, SEQUENCE, Tensor
 from oarlock_profiler.core.interpreter import cut_lists
 from oarlock_profiler.core.interpreter.values import Context, Unknown, Value
+from oarlock_profiler.core.overlays import routing
 from oarlock_profiler.core.overlays.calling import (
     Unknowable,
     dtype_name,
@@ -441,13 +442,14 @@ def one_hot(context: Context, input: Value, num_classes: Value = -1) -> Value:
     count = integer(num_classes)
     if count < 0:
         raise Unknowable("the number of classes of one_hot is found from values")
-    return engine_of(context).apply(
+    made = engine_of(context).apply(
         "one_hot",
         [x],
         (*(x.shape or ()), count),
         "int64" if context.engine.framework == "torch" else "float32",
         grad="none",
     )
+    return routing.compared(context, x, made)
 
 
 @operator(["paddle.nn.functional.sequence_mask"], rename={"input": "x"})

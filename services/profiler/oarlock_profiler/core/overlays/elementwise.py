@@ -13,6 +13,7 @@ from oarlock_profiler.core.engine.shapes import Shape, broadcast, numel
 from oarlock_profiler.core.engine.strides import is_dense
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import Context, Native, Unknown, Value
+from oarlock_profiler.core.overlays import routing
 from oarlock_profiler.core.overlays.calling import dtype_name, engine_of, guarded, names, operator, tensor
 from oarlock_profiler.core.overlays.registry import register
 
@@ -466,7 +467,8 @@ def _register_compare(name: str, aliases: tuple[str, ...], dunder: str | None) -
     def call(context: Context, input: Value, other: Value = None) -> Value:
         if other is None and dunder in ("eq", "ne"):
             return dunder == "ne"
-        return compare(context, name, input, other)
+        result = compare(context, name, input, other)
+        return routing.compared(context, input, result) if name == "equal" else result
 
     call.__name__ = name
     operator(names(name, *aliases))(call)
@@ -774,7 +776,8 @@ def where(context: Context, condition: Value, x: Value = None, y: Value = None) 
     engine = engine_of(context)
     if x is None and y is None:
         flags = tensor(context, condition)
-        count = numel(flags.shape or ())
+        chosen = routing.selected(context, flags)
+        count = numel(flags.shape or ()) if chosen is None else chosen
         context.findings.gap("where", context.where, "how many elements are true is not known", assumed=count)
         return tuple(engine.apply("nonzero", [flags], (count,), "int64", grad="none") for _ in flags.shape or ())
     c = tensor(context, condition)

@@ -9,6 +9,7 @@ from oarlock_profiler.core.engine.engine import Mode
 from oarlock_profiler.core.engine.shapes import ShapeError, axis_of, broadcast, numel
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import Context, Unknown, Value
+from oarlock_profiler.core.overlays import routing
 from oarlock_profiler.core.overlays.calling import Unknowable, engine_of, integer, integers, names, operator, tensor
 from oarlock_profiler.core.overlays.numpy_arrays import NdArray
 from oarlock_profiler.core.overlays.reductions import named_pair
@@ -151,6 +152,8 @@ def _gather(context: Context, x: Tensor, advanced: list[tuple[int, Any]]) -> Ten
             if isinstance(t.value, list):
                 count = sum(1 for v in t.value if v)
             else:
+                chosen = routing.selected(context, t)
+                count = count if chosen is None else chosen
                 context.findings.gap(
                     "mask", context.where, "how many elements a mask selects depends on values", assumed=count
                 )
@@ -415,6 +418,7 @@ def topk(context: Context, input: Value, k: Value, axis: Value = None, *args: Va
         [(tuple(shape), x.dtype), (tuple(shape), "int64")],
         saved=[x, ("output", 1)] if context.engine.framework == "paddle" else [("output", 1)],
     )
+    routing.picked(context, indices, (x.shape or (1,))[axis_of(integer(axis, -1), len(shape))])
     return named_pair(context, values, indices)
 
 

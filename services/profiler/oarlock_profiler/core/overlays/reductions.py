@@ -10,6 +10,7 @@ from oarlock_profiler.core.engine.engine import Mode
 from oarlock_profiler.core.engine.shapes import axes_of, axis_of, broadcast, numel, reduce
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.values import MISSING, Context, HostObject, Iteration, Native, Unknown, Value
+from oarlock_profiler.core.overlays import routing
 from oarlock_profiler.core.overlays.calling import axis_or_none, dtype_name, engine_of, names, operator, sizes, tensor
 from oarlock_profiler.core.overlays.elementwise import binary
 from oarlock_profiler.core.overlays.registry import register
@@ -105,9 +106,10 @@ def _flags(name: str, compute: Any) -> None:
     def call(context: Context, input: Value, axis: Value = None, keepdim: Value = False) -> Value:
         x = tensor(context, input)
         shape = _reduced(x, axis, keepdim)
-        return engine_of(context).apply(
+        made = engine_of(context).apply(
             name, [x], shape, "bool", grad="none", value=_known(x, compute) if not shape else None
         )
+        return routing.any_of(context, x, made) if name == "any" else made
 
     call.__name__ = name
     operator(names(name))(call)
@@ -171,9 +173,10 @@ _extreme("min", min)
 def _arg(name: str) -> None:
     def call(context: Context, input: Value, axis: Value = None, keepdim: Value = False, dtype: Value = None) -> Value:
         x = tensor(context, input)
-        return engine_of(context).apply(
+        made = engine_of(context).apply(
             name, [x], _reduced(x, axis, keepdim), dtype_name(dtype) or "int64", grad="none"
         )
+        return routing.picked(context, made, numel(x.shape or ()) // max(1, numel(made.shape or ())))
 
     call.__name__ = name
     operator(names(name))(call)
@@ -469,7 +472,8 @@ def nonzero(context: Context, input: Value, as_tuple: Value = False, **kwargs: V
     del kwargs
     x = tensor(context, input)
     shape = x.shape or ()
-    count = numel(shape)
+    chosen = routing.selected(context, x)
+    count = numel(shape) if chosen is None else chosen
     _unknown_extent(context, "nonzero", count)
     if as_tuple is True:
         wide = (count,) if context.engine.framework == "torch" else (count, 1)
