@@ -85,8 +85,8 @@ class Driver:
         assert isinstance(effect, Reserve), effect
         return effect.placed
 
-    def queue(self, demand: Demand) -> Queued:
-        effect = self.arrive(demand)
+    def queue(self, demand: Demand, after: float = 0.0) -> Queued:
+        effect = self.arrive(demand, after)
         assert isinstance(effect, Queued), effect
         return effect
 

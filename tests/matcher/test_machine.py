@@ -157,6 +157,34 @@ def test_priority_then_arrival_and_ageing() -> None:
     assert order == [["high"], ["low"], ["late"]], "waiting 150 s outweighs one level of priority at 100 s a level"
 
 
+def test_a_deadline_that_is_near_counts_but_not_without_end() -> None:
+    driver = Driver(PolicySettings(ageing_seconds=100.0, deadline_levels=2.0)).fleet(node("v", V100, 1))
+    driver.place(need("runs"))
+    driver.queue(need("early"))
+    driver.now += 150
+    driver.queue(need("relaxed", deadline=driver.now + 9000.0, expected_seconds=60.0))
+    driver.queue(need("pressed", deadline=driver.now + 5.0, expected_seconds=60.0))
+    driver.now += 100
+    driver.queue(need("missed", deadline=0.0))
+    order = ["runs"]
+    while len(order) < 5:
+        order += driver.finish(order[-1])
+    assert order == ["runs", "pressed", "early", "missed", "relaxed"], "missed by a thousand years is worth two levels"
+
+
+def test_who_used_much_of_late_comes_after_who_did_not() -> None:
+    rules = PolicySettings(fair_share_seconds=100.0, fair_share_half_life_seconds=1000.0)
+    for pause, first in ((10.0, "b"), (20_000.0, "a")):
+        driver = Driver(rules).fleet(node("v", V100, 2))
+        driver.place(need("used", owner="ann", device_count=2))
+        driver.finish("used", after=3000.0)
+        driver.tell(Tick(), after=pause)
+        driver.place(need("runs", owner="cid", device_count=2))
+        driver.queue(need("a", owner="ann", device_count=2))
+        driver.queue(need("b", owner="bob", device_count=2), after=5.0)
+        assert driver.finish("runs") == [first], "usage is forgotten"
+
+
 def test_quota_holds_back_its_owner_only() -> None:
     driver = Driver(PolicySettings(quotas={"ann": Quota(devices=1)})).fleet(node("v", V100, 2))
     driver.place(need("a1", owner="ann"))

@@ -273,6 +273,65 @@ def test_ageing_bounds_the_wait_of_the_lowest_priority() -> None:
     assert world.now <= 3 * 100.0 + 20.0
 
 
+PRIORITIES = 3
+STREAMS = st.lists(
+    st.tuples(
+        st.integers(0, PRIORITIES),
+        st.sampled_from((None, -1e6, 0.0, 100.0, 1000.0, 1e6)),
+        st.sampled_from(("ann", "bob", "cid")),
+        st.integers(0, 60),
+        st.sampled_from((None, 30.0, 600.0)),
+    ),
+    min_size=10,
+    max_size=70,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=True)
+@given(STREAMS, st.sampled_from((0.0, 30.0)), st.integers(1, 3), st.booleans())
+def test_whatever_others_ask_for_a_task_is_passed_only_by_those_that_come_soon_after_it(
+    stream: list[tuple[int, float | None, str, int, float | None]], fair_share: float, devices: int, holding: bool
+) -> None:
+    """Priorities, deadlines (past ones too) and shares of owners can put a task before another that came earlier, but
+    not before one that came longer ago than all of them together are worth: so every wait is bounded by the work
+    that was there before it and that came within this time."""
+    rules = PolicySettings(
+        ageing_seconds=100.0,
+        fair_share_seconds=fair_share,
+        hold_after_seconds=20.0 if holding else 1e9,
+        explain_limit=0,
+    )
+    state, now, running, arrived, most = MatcherState(settings=rules), 0.0, list[str](), dict[str, float](), 0.0
+    state, _ = decide(state, NodeSeen(node("v", V100, devices)), now)
+    started: list[str] = []
+
+    def tell(event: Event) -> None:
+        nonlocal state
+        state, effects = decide(state, event, now)
+        placed = [effect.task_id for effect in effects if isinstance(effect, Reserve)]
+        running.extend(placed)
+        started.extend(placed)
+
+    for number, (priority, deadline, owner, pause, expected) in enumerate(stream):
+        now += pause
+        arrived[str(number)] = now
+        due = None if deadline is None else now + deadline
+        tell(TaskArrived(Demand(str(number), owner, priority, deadline=due, expected_seconds=expected)))
+        shares = sum(usage.devices + usage.waiting_devices + devices for usage in state.usage.values())
+        most = max(most, fair_share * shares)
+        if number % 2:
+            tell(TaskFinished(running.pop(0), 1, "succeeded"))
+    while running:
+        now += 10.0
+        tell(TaskFinished(running.pop(0), 1, "succeeded"))
+    assert sorted(started) == sorted(arrived), "every task starts"
+    bound = (PRIORITIES + rules.deadline_levels) * rules.ageing_seconds + most
+    order = {task: place for place, task in enumerate(started)}
+    for task, at in arrived.items():
+        passing = [other for other in arrived if order[other] < order[task] and arrived[other] > at + bound]
+        assert not passing, f"{task} of {at} was passed by {passing}"
+
+
 def test_policy_update_keeps_promises() -> None:
     world = play(bytes(range(120)), SETTINGS)
     world.tell(PolicyUpdated(SETTINGS.with_preset("throughput")))

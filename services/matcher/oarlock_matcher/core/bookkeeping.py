@@ -15,6 +15,10 @@ from oarlock_matcher.core.tasks import Phase, TaskRecord
 if TYPE_CHECKING:
     from oarlock_matcher.core.state import MatcherState
 
+OWNERS_REMEMBERED = 10_000
+FORGOTTEN_DEVICES = 0.01
+"""Use below this is forgotten where there are more owners than that."""
+
 
 def new_record(state: MatcherState, demand: Demand, now: float) -> TaskRecord:
     """A record that is not booked, queued or remembered yet."""
@@ -23,10 +27,13 @@ def new_record(state: MatcherState, demand: Demand, now: float) -> TaskRecord:
     due = arrived - demand.priority * settings.ageing_seconds
     if settings.fair_share_seconds:
         usage = state.usage_of(demand.owner)
-        due += settings.fair_share_seconds * (usage.devices + usage.waiting_devices)
+        recent = usage.recent_devices(now, settings.fair_share_half_life_seconds)
+        due += settings.fair_share_seconds * (usage.devices + usage.waiting_devices + recent)
     if demand.deadline is not None:
-        # A task that must start by a given time is due then at the latest, whatever its priority.
-        due = min(due, demand.deadline - (demand.expected_seconds or 0.0) - settings.ageing_seconds)
+        # It is due when it must start to be done in time, but no deadline is worth more than so many levels of
+        # priority: a stream of tasks that are late already would starve the others.
+        wanted = demand.deadline - (demand.expected_seconds or 0.0) - settings.ageing_seconds
+        due = max(min(due, wanted), due - settings.deadline_levels * settings.ageing_seconds)
     state.sequence += 1
     shapes = tuple(state.shapes.of(demand, count) for count in counts_to_try(demand))
     # Only short tasks may pass what is held, so tasks of different expected durations do not stand for each other.
@@ -100,6 +107,18 @@ def ended_run(record: TaskRecord, outcome: str, now: float) -> EndedRun:
     return EndedRun(kind, outcome, now - began, expected)
 
 
+def note_use(state: MatcherState, record: TaskRecord, now: float) -> None:
+    """A run has ended: what it held counts against its owner's next tasks for a while."""
+    half_life = state.settings.fair_share_half_life_seconds
+    if not state.settings.fair_share_seconds or half_life <= 0.0 or record.placed_at is None:
+        return
+    state.usage_of(record.demand.owner).note_held(len(record.shares), now - record.placed_at, now, half_life)
+    if len(state.usage) > OWNERS_REMEMBERED:
+        for owner, usage in list(state.usage.items()):
+            if not (usage.waiting_devices or usage.tasks) and usage.recent_devices(now, half_life) < FORGOTTEN_DEVICES:
+                del state.usage[owner]
+
+
 def forget(state: MatcherState, record: TaskRecord) -> None:
     """The task is over for the matcher: leases back, out of the queue, out of memory."""
     task_id, owner = record.demand.task_id, record.demand.owner
@@ -118,5 +137,5 @@ def forget(state: MatcherState, record: TaskRecord) -> None:
         del state.tasks[task_id]
         usage = state.usage_of(owner)
         usage.waiting_devices -= record.shapes[0].count
-        if not (usage.waiting_devices or usage.tasks):
+        if not (usage.waiting_devices or usage.tasks or usage.held):
             del state.usage[owner]

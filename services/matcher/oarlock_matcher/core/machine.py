@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oarlock_matcher.core import events as ev
-from oarlock_matcher.core.bookkeeping import book, ended_run, forget, new_record, unbook
+from oarlock_matcher.core.bookkeeping import book, ended_run, forget, new_record, note_use, unbook
 from oarlock_matcher.core.devices import Share
 from oarlock_matcher.core.effects import Cancelled, Effect, Queued, Reason, Rejected, Release, Reserve
 from oarlock_matcher.core.explain import Why, closed_devices, rejections, smallest_bytes, would_free
@@ -161,6 +161,7 @@ def _finished(state: MatcherState, event: ev.TaskFinished, now: float) -> list[E
     if record is None or record.phase is not Phase.PLACED or record.demand.attempt != event.attempt:
         return []
     shares, node_shares = record.shares, record.node_shares
+    note_use(state, record, now)
     run = ended_run(record, event.outcome, now)
     for policy in state.policies.values():
         policy.ended(run)

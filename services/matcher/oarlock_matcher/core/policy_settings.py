@@ -83,7 +83,9 @@ class PolicySettings:
     only pass (backfill) where they do not delay it.
     `backfill_depth`: how many different shapes of waiting tasks are tried when something frees up.
     `fair_share_seconds`: a task is placed in the queue as if it had arrived this much later for each device that its
-    owner already holds or waits for.
+    owner already holds or waits for, or held on average of late (what it used counts half after
+    `fair_share_half_life_seconds`; 0 forgets at once).
+    `deadline_levels`: a deadline that is near raises a task by at most this many levels of priority.
     `auto_efficiency`: `num_gpus: auto` takes more devices only where each still gives this share of its speed.
     `sharers_per_device`: most tasks on one shared device. `least_shared_speed`: a device takes no further sharer that
     would slow its sharers below this share of their speed alone, as far as predicted.
@@ -102,6 +104,8 @@ class PolicySettings:
     hold_after_seconds: float = 60.0
     backfill_depth: int = 64
     fair_share_seconds: float = 0.0
+    fair_share_half_life_seconds: float = 3600.0
+    deadline_levels: float = 2.0
     auto_efficiency: float = 0.7
     sharers_per_device: int = 4
     least_shared_speed: float = 0.75

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -77,12 +78,25 @@ class TaskRecord:
 
 @dataclass(slots=True)
 class Usage:
-    """What one owner holds now. `waiting_devices` counts what that owner's queued tasks ask for."""
+    """What one owner holds now. `waiting_devices` counts what that owner's queued tasks ask for;
+    `held` what ended runs had of late, as of `held_at`."""
 
     devices: int = 0
     device_bytes: int = 0
     tasks: int = 0
     waiting_devices: int = 0
+    held: float = 0.0
+    held_at: float = 0.0
+
+    def recent_devices(self, now: float, half_life_seconds: float) -> float:
+        """Devices that ended runs of the owner held of late, as an average in which older times count less."""
+        return self.held * _remembered(now - self.held_at, half_life_seconds)
+
+    def note_held(self, devices: int, seconds: float, now: float, half_life_seconds: float) -> None:
+        """A run of the owner has ended that held so many devices for so long."""
+        share = 1.0 - _remembered(seconds, half_life_seconds)
+        self.held = self.recent_devices(now, half_life_seconds) + devices * share
+        self.held_at = now
 
     def over(self, quota: Quota, shape: Shape) -> str | None:
         """Which part of the quota one more task of this shape would exceed; `None` when it would not."""
@@ -94,6 +108,13 @@ class Usage:
         if quota.tasks is not None and self.tasks + 1 > quota.tasks:
             return f"already runs {self.tasks} of {quota.tasks} tasks"
         return None
+
+
+def _remembered(age_seconds: float, half_life_seconds: float) -> float:
+    """Weight of what is that old."""
+    if half_life_seconds <= 0.0:
+        return 0.0
+    return math.exp2(-max(0.0, age_seconds) / half_life_seconds)
 
 
 class Outcomes:
