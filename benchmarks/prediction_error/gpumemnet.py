@@ -232,14 +232,18 @@ _BLOCK = """class Block(nn.Module):
         self.body = body
 
     def forward(self, x):
-        return self.body(x) + self.shortcut(x)
+        kept = self.shortcut(x)
+        return self.body(x) + kept
 
 
 """
 
 
 def _residual(given: dict[str, str], listed: list[tuple[str, int, int]], channels: int, size: int) -> str:
-    """Blocks of a projection (a 1×1 convolution, listed first) and two 3×3 convolutions; without one, identity."""
+    """Blocks of a projection (a 1×1 convolution) and two 3×3 convolutions; without a projection, identity.
+
+    The projection is listed first, and a model summary lists layers as they run.
+    """
     lines: list[str] = []
     units = _units(listed)
     index = 0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.profiler.memory.hand_traces import A100, RTX_3090, WIDTH, linear_trace
 
-from oarlock_profiler.core.engine.trace import Op, Trace
+from oarlock_profiler.core.engine.trace import Filters, Op, Trace
 from oarlock_profiler.core.memory.allocator import PlainAllocator
 from oarlock_profiler.core.memory.caching import CachingAllocator
-from oarlock_profiler.core.memory.convolution import BackwardConvolution, backward_of
+from oarlock_profiler.core.memory.convolution import MORE_BYTES, Convolution, Scratch, layer_of, scratch_of
 from oarlock_profiler.core.memory.libraries import CUBLAS_WORKSPACE_BYTES, Libraries
 from oarlock_profiler.core.memory.peaks import Stack, peaks_of, runs_within
 from oarlock_profiler.core.memory.replay import devices_of, replay
@@ -116,30 +118,46 @@ def test_it_runs_within_a_device_that_holds_the_tensors() -> None:
     assert not runs_within(trace, "pytorch", tiny)
 
 
-def test_scratch_of_a_convolution_is_its_padded_copies_twice_over() -> None:
+def test_scratch_of_a_convolution_is_its_padded_copies_and_more_for_the_weights_gradient() -> None:
     samples, channels, size = 38, 89, 32
     tensor = 4 * samples * channels * size * size
     weight = 4 * channels * channels * 9
     flops = 4 * (tensor // 4) * channels * 9
-    op = Op("conv2d_backward", "conv2d_grad", "float32", "backward", flops, 3 * tensor + 2 * weight, 0, "", None, True)
-    found = backward_of(op, [tensor, weight])
-    assert found is not None
-    assert (found.in_channels, found.out_channels) == (89, 89)
-    assert found.scratch_bytes == 2 * 2 * tensor // 89 * 96 + weight
-    assert Libraries("pytorch", 70).scratch_bytes(op, [tensor, weight]) == 0  # float32 has no tensor cores there
+    filters = Filters(channels, channels, 9, 1, size * size)
+    moved = 3 * tensor + 2 * weight
+    op = Op("conv2d_backward", "conv2d_grad", "float32", "backward", flops, moved, 0, "", None, True, filters)
+    copies = 2 * (tensor // 89 * 92) + weight * 92 * 92 // (89 * 89)
+    taken = Libraries("pytorch", 80).scratch_bytes(op, [tensor, weight])
+    assert taken == (copies, copies + MORE_BYTES)
+    assert Libraries("pytorch", 70).scratch_bytes(op, [tensor, weight]) == ()  # float32 has no tensor cores there
 
 
-def convolution(*, stride: int, channels: int, kernel: int) -> BackwardConvolution:
+def test_a_first_layers_gradient_needs_its_weight_alone() -> None:
+    samples, made, size = 4, 113, 64
+    x, y, weight = 4 * samples * 3 * size**2, 4 * samples * made * size**2, 4 * made * 27
+    filters = Filters(3, made, 9, 1, size * size)
+    op = Op("conv2d_backward", "", "float32", "backward", 2 * (y // 4) * 27, x + y + weight, 0, "", None, True, filters)
+    layer = layer_of(op, [weight])
+    assert layer == Convolution(x, y, weight, filters, first=True)
+    assert scratch_of(layer).weight_gradient > y
+    assert scratch_of(replace(layer, filters=filters._replace(out_channels=112))) == Scratch()
+
+
+def convolution(*, stride: int, channels: int, kernel: int) -> Convolution:
     tensor = 4 * 16 * channels * 64 * 64
     weight = 4 * channels * channels * kernel * kernel
-    return BackwardConvolution(tensor, tensor // stride**2, weight, channels, channels, first_layer=False)
+    filters = Filters(channels, channels, kernel * kernel, 1, 64 * 64 // stride**2)
+    return Convolution(tensor, tensor // stride**2, weight, filters)
 
 
-def test_strided_and_narrow_pointwise_convolutions_take_no_scratch() -> None:
-    assert convolution(stride=1, channels=64, kernel=3).scratch_bytes > 0
-    assert convolution(stride=2, channels=64, kernel=3).scratch_bytes == 0
-    assert convolution(stride=1, channels=64, kernel=1).scratch_bytes > 0
-    assert convolution(stride=1, channels=24, kernel=1).scratch_bytes == 0
+def test_narrow_convolutions_take_less_scratch() -> None:
+    usual = scratch_of(convolution(stride=1, channels=64, kernel=3))
+    assert usual.weight_gradient > usual.input_gradient > 0
+    assert scratch_of(convolution(stride=1, channels=24, kernel=1)) == Scratch()
+    narrow = scratch_of(convolution(stride=1, channels=24, kernel=3))
+    assert (narrow.forward, narrow.input_gradient) == (0, 0)
+    strided = scratch_of(convolution(stride=2, channels=64, kernel=3))
+    assert 0 < strided.forward < strided.weight_gradient
 
 
 def test_a_full_device_does_without_scratch() -> None:
@@ -148,10 +166,12 @@ def test_a_full_device_does_without_scratch() -> None:
     trace = Trace()
     trace.phase = "backward"
     kept = [trace.allocate(n, "saved", device="gpu:0", op="conv2d", where=None) for n in (tensor, tensor, weight)]
-    trace.add(Op("conv2d", "conv2d", "float32", "forward", flops, tensor, 0, "", None))
+    filters = Filters(64, 64, 9, 1, 64 * 64)
+    moved = 2 * tensor + weight
+    trace.add(Op("conv2d", "conv2d", "float32", "forward", flops // 2, moved, 0, "", None, True, filters))
     made = [trace.allocate(n, "temporary", device="gpu:0", op="conv2d", where=None) for n in (tensor, weight)]
     moved = 3 * tensor + 2 * weight
-    trace.add(Op("conv2d_backward", "conv2d_grad", "float32", "backward", flops, moved, 0, "", None, True))
+    trace.add(Op("conv2d_backward", "conv2d_grad", "float32", "backward", flops, moved, 0, "", None, True, filters))
     libraries = Libraries("pytorch", 80)
     free = replay(trace, "gpu:0", CachingAllocator(), libraries=libraries)
     assert free.reserved_bytes > 5 * tensor

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from oarlock_profiler.core.engine.dtypes import size_of
 from oarlock_profiler.core.engine.shapes import Shape, numel
-from oarlock_profiler.core.engine.trace import Storage
+from oarlock_profiler.core.engine.trace import Filters, Storage
 from oarlock_profiler.core.findings import Where
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Node:
     """
 
     __slots__ = (
-        "edges", "flops", "kernel", "matmul", "module", "name", "outputs", "rule", "saved", "seq", "where",
+        "edges", "filters", "flops", "kernel", "matmul", "module", "name", "outputs", "rule", "saved", "seq", "where",
         "workspace_bytes",
     )  # fmt: skip
 
@@ -109,6 +109,7 @@ class Node:
         self.flops = 0
         self.workspace_bytes = 0
         self.matmul = False
+        self.filters: Filters | None = None
         self.module = ""
         self.where: Where | None = None
         self.rule: Rule | None = None
@@ -352,7 +353,7 @@ def default_rule(engine: Engine, node: Node, grads: list[Grad | None]) -> list[G
         moved += storage.nbytes
     engine.record(
         f"{node.name}_backward", f"{node.kernel}_grad", incoming.dtype, incoming.shape, flops=node.flops,
-        bytes_moved=moved, workspace_bytes=node.workspace_bytes, matmul=node.matmul,
+        bytes_moved=moved, workspace_bytes=node.workspace_bytes, matmul=node.matmul, filters=node.filters,
     )  # fmt: skip
     return result
 

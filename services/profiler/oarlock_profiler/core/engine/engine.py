@@ -18,7 +18,7 @@ from oarlock_profiler.core.engine.modules import LayerInstance
 from oarlock_profiler.core.engine.shapes import Shape, numel
 from oarlock_profiler.core.engine.strides import is_contiguous
 from oarlock_profiler.core.engine.tensor import Tensor
-from oarlock_profiler.core.engine.trace import Op, Storage, StorageKind, Trace
+from oarlock_profiler.core.engine.trace import Filters, Op, Storage, StorageKind, Trace
 from oarlock_profiler.core.findings import Findings, Where
 from oarlock_profiler.core.reading import TensorSpec
 
@@ -259,6 +259,7 @@ class Engine:
         bytes_moved: int = 0,
         workspace_bytes: int = 0,
         matmul: bool = False,
+        filters: Filters | None = None,
     ) -> None:
         """Write one kernel launch; element-wise kernels count one operation an element."""
         if not matmul and not flops:
@@ -275,6 +276,7 @@ class Engine:
                 self.module_path,
                 self.place(),
                 matmul,
+                filters,
             )
         )
 
@@ -295,6 +297,7 @@ class Engine:
         backward_workspace_bytes: int = 0,
         kernel: str | None = None,
         matmul: bool = False,
+        filters: Filters | None = None,
         rule: Rule | None = None,
         value: Any = None,
     ) -> Tensor:
@@ -305,12 +308,14 @@ class Engine:
         ``tensor`` needs a gradient. ``view``: the output shares this tensor's memory; ``inplace``: it is this
         tensor, overwritten. ``grad`` is the mode of each input's gradient (see :class:`Node`). ``flops``
         counts the forward pass; backward costs the same once per matrix input that needs a gradient unless
-        ``backward_flops`` says otherwise. ``workspace_bytes`` is held while the kernel runs.
+        ``backward_flops`` says otherwise. ``workspace_bytes`` is held while the kernel runs. ``filters``: see
+        :class:`Op`.
         """
         return self.apply_multi(
             name, inputs, ((tuple(shape), dtype),), saved=saved, views=(view,), inplace=inplace, grad=grad, flops=flops,
             backward_flops=backward_flops, workspace_bytes=workspace_bytes,
-            backward_workspace_bytes=backward_workspace_bytes, kernel=kernel, matmul=matmul, rule=rule, values=(value,),
+            backward_workspace_bytes=backward_workspace_bytes, kernel=kernel, matmul=matmul, filters=filters, rule=rule,
+            values=(value,),
         )[0]  # fmt: skip
 
     def apply_multi(
@@ -329,6 +334,7 @@ class Engine:
         backward_workspace_bytes: int = 0,
         kernel: str | None = None,
         matmul: bool = False,
+        filters: Filters | None = None,
         rule: Rule | None = None,
         values: Sequence[Any] = (),
         node_name: str | None = None,
@@ -386,6 +392,7 @@ class Engine:
         if differentiable:
             node = self._node(node_name or name, kernel, inputs, made, saved, grad, rule)
             node.flops, node.matmul = backward_flops if backward_flops is not None else flops, matmul
+            node.filters = filters
             if backward_flops is None and matmul:
                 node.flops = flops * sum(1 for t in inputs[:2] if t.requires_grad)
             node.workspace_bytes = backward_workspace_bytes + (strided if saved else 0)
@@ -399,7 +406,7 @@ class Engine:
                 moved += tensor.nbytes
             self.record(
                 name, kernel, made[0].dtype if made else "float32", made[0].shape or (), flops=flops, bytes_moved=moved,
-                workspace_bytes=workspace_bytes, matmul=matmul,
+                workspace_bytes=workspace_bytes, matmul=matmul, filters=filters,
             )  # fmt: skip
             if matmul and self.module_stack and self._node_module is None:
                 self.module_stack[-1].stats.flops += flops

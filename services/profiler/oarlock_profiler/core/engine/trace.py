@@ -4,12 +4,15 @@ Storages are freed by Python's own reference counting: a :class:`Storage` that l
 local variable is rebound, a frame returns, autograd releases what it saved) writes the free into the trace,
 exactly where CPython would have released the framework's tensor. The memory model replays these events
 through an allocator.
+
+Events are never changed. They are not declared frozen, because a frozen one takes four times as long to make and a
+trace holds up to millions.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from oarlock_profiler.core.engine.shapes import MAX_COUNT, ShapeError
 from oarlock_profiler.core.findings import Where
@@ -20,7 +23,7 @@ StorageKind = Literal[
 Phase = Literal["setup", "forward", "backward", "optimizer", "evaluation"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Alloc:
     """``nbytes`` were requested on ``device`` for storage ``id``."""
 
@@ -33,14 +36,14 @@ class Alloc:
     where: Where | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Free:
     """Storage ``id`` was released."""
 
     id: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Retag:
     """Storage ``id`` turned out to be of another kind (an activation that autograd keeps becomes ``saved``)."""
 
@@ -48,12 +51,23 @@ class Retag:
     kind: StorageKind
 
 
-@dataclass(frozen=True, slots=True)
+class Filters(NamedTuple):
+    """A convolution: its channels, positions of one filter, groups, and positions of one sample's output."""
+
+    in_channels: int
+    out_channels: int
+    area: int
+    groups: int
+    positions: int
+
+
+@dataclass(slots=True, unsafe_hash=True)
 class Op:
     """One kernel launch: ``flops`` floating-point operations over ``bytes_moved`` bytes of device memory.
 
     ``workspace_bytes`` is scratch that lives only while the kernel runs. ``module`` is the dotted path of the
-    layer. ``kernel`` is the framework's kernel name (phi for PaddlePaddle), for operator support.
+    layer. ``kernel`` is the framework's kernel name (phi for PaddlePaddle), for operator support. ``filters`` when it
+    is a convolution.
     """
 
     name: str
@@ -66,6 +80,7 @@ class Op:
     module: str
     where: Where | None
     matmul: bool = False
+    filters: Filters | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from oarlock_profiler.core.devices import DeviceSpec
 from oarlock_profiler.core.engine.trace import Op
-from oarlock_profiler.core.memory.convolution import backward_of
+from oarlock_profiler.core.memory.convolution import layer_of, scratch_of
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -45,17 +45,24 @@ class Libraries:
         hopper = self.compute_capability >= 90
         return f"cublas-{thread}", CUBLAS_WORKSPACE_HOPPER_BYTES if hopper else CUBLAS_WORKSPACE_BYTES
 
-    def scratch_bytes(self, op: Op, fresh: Sequence[int]) -> int:
-        """Scratch that lives while ``op`` runs, beyond what the trace already holds for it, in bytes.
+    def scratch_bytes(self, op: Op, fresh: Sequence[int]) -> tuple[int, ...]:
+        """Scratch that ``op`` takes and gives back, one after the other, beyond what the trace already holds for it.
 
-        ``fresh`` are the sizes of the buffers that were allocated for ``op``, in order.
+        ``fresh`` are the sizes of the buffers that were allocated for ``op``, in order. In bytes.
         """
-        if self.compute_capability is None or op.phase != "backward" or not is_convolution(op):
-            return 0
+        if self.compute_capability is None or op.filters is None:
+            return ()
         if "depthwise" in op.kernel or not _on_tensor_cores(op.dtype, self.compute_capability):
-            return 0
-        found = backward_of(op, fresh)
-        return 0 if found is None else max(0, found.scratch_bytes - op.workspace_bytes)
+            return ()
+        layer = layer_of(op, fresh)
+        if layer is None:
+            return ()
+        scratch = scratch_of(layer)
+        if op.phase != "backward":
+            taken: tuple[int, ...] = (scratch.forward,)
+        else:
+            taken = (scratch.input_gradient, scratch.weight_gradient)
+        return tuple(nbytes - op.workspace_bytes for nbytes in taken if nbytes > op.workspace_bytes)
 
 
 def _on_tensor_cores(dtype: str, compute_capability: int) -> bool:

@@ -94,11 +94,16 @@ class _Watch:
         """Take note of what is allocated at event ``index``; True when it is the most so far."""
         now = allocator.allocated_bytes
         # Cached memory may have been given back since: what counts is the most that was held.
-        self.reserved_peak = max(self.reserved_peak, allocator.reserved_bytes)
-        self.pages_peak = max(self.pages_peak, allocator.device_bytes)
-        self.step_allocated = max(self.step_allocated, now)
-        self.step_tensor = max(self.step_tensor, self.tensor)
-        self.tensor_peak = max(self.tensor_peak, self.tensor)
+        if allocator.reserved_bytes > self.reserved_peak:
+            self.reserved_peak = allocator.reserved_bytes
+        if allocator.device_bytes > self.pages_peak:
+            self.pages_peak = allocator.device_bytes
+        if now > self.step_allocated:
+            self.step_allocated = now
+        if self.tensor > self.step_tensor:
+            self.step_tensor = self.tensor
+            if self.tensor > self.tensor_peak:
+                self.tensor_peak = self.tensor
         if now <= self.allocated_peak:
             return False
         self.allocated_peak, self.peak_index, self.peak_parts = now, index, dict(self.parts)
@@ -163,8 +168,9 @@ def replay(
                     watch.take("workspace", kept[1])
                     if watch.look(allocator, index):
                         peak_phase = event.phase
-                scratch = libraries.scratch_bytes(event, made)
-                if scratch > 0 and _taken(allocator, scratch):
+                for scratch in libraries.scratch_bytes(event, made):
+                    if not _taken(allocator, scratch):
+                        continue
                     watch.take("workspace", scratch)
                     if watch.look(allocator, index):
                         peak_phase = event.phase

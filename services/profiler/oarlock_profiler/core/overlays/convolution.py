@@ -7,6 +7,7 @@ from typing import Any
 from oarlock_profiler.core.engine.dtypes import size_of
 from oarlock_profiler.core.engine.shapes import ShapeError, numel, window
 from oarlock_profiler.core.engine.tensor import Tensor
+from oarlock_profiler.core.engine.trace import Filters
 from oarlock_profiler.core.interpreter.values import Context, Value
 from oarlock_profiler.core.overlays.calling import engine_of, integer, integers, operator, repeat, tensor
 from oarlock_profiler.core.overlays.elementwise import binary
@@ -89,7 +90,8 @@ def convolve(
     kernel_name = f"depthwise_conv{rank}d" if depthwise and rank == 2 else f"conv{rank}d" if rank > 1 else "conv2d"
     plain = numel(kernel) == 1 and set(steps) == {1} and not any(map(sum, pads))
     columns = 0 if plain else kernel_shape[1] * numel(kernel) * numel(out)
-    return _with_bias(context, f"conv{rank}d", x, w, bias, result, flops, kernel_name, last, rank, columns)
+    filters = Filters(channels, features, int(numel(kernel)), group_count, int(numel(out)))
+    return _with_bias(context, f"conv{rank}d", x, w, bias, result, flops, kernel_name, last, rank, columns, filters)
 
 
 def _with_bias(
@@ -104,6 +106,7 @@ def _with_bias(
     last: bool,
     rank: int,
     columns: int,
+    filters: Filters,
 ) -> Tensor:
     """``columns``: values that PaddlePaddle's CPU kernels unfold one sample into, forward and backward."""
     engine = engine_of(context)
@@ -116,14 +119,16 @@ def _with_bias(
     if not isinstance(bias, Tensor):
         return engine.apply(
             name, [x, w], result, saved=saved, flops=flops, matmul=True, kernel=kernel, workspace_bytes=scratch,
-            backward_workspace_bytes=scratch,
+            backward_workspace_bytes=scratch, filters=filters,
         )  # fmt: skip
     if engine.framework == "torch":
-        return engine.apply(name, [x, w, bias], result, saved=saved, flops=flops, matmul=True, kernel=kernel)
+        return engine.apply(
+            name, [x, w, bias], result, saved=saved, flops=flops, matmul=True, kernel=kernel, filters=filters
+        )
     # PaddlePaddle adds the bias in an operator of its own.
     product = engine.apply(
         name, [x, w], result, saved=saved, flops=flops, matmul=True, kernel=kernel, workspace_bytes=scratch,
-        backward_workspace_bytes=scratch,
+        backward_workspace_bytes=scratch, filters=filters,
     )  # fmt: skip
     view = engine.apply(
         "reshape",
@@ -177,7 +182,10 @@ def convolve_transposed(
     flops = 2 * full[0] * channels * numel(spatial) * kernel_shape[1] * numel(kernel)
     columns = kernel_shape[1] * numel(kernel) * numel(spatial)
     kernel_name = f"conv{max(rank, 2)}d_transpose"
-    return _with_bias(context, f"conv_transpose{rank}d", x, w, bias, result, flops, kernel_name, last, rank, columns)
+    # The other way round it is the convolution whose gradient it computes.
+    filters = Filters(features, channels, int(numel(kernel)), integer(groups, 1), int(numel(spatial)))
+    name = f"conv_transpose{rank}d"
+    return _with_bias(context, name, x, w, bias, result, flops, kernel_name, last, rank, columns, filters)
 
 
 def _register(rank: int) -> None:
