@@ -5,6 +5,10 @@ everything that stands in until a family has enough runs of its own. What is boo
 held for the chosen share of runs (split conformal prediction), at a level that follows the misses really seen (Gibbs
 and Candès, "Adaptive conformal inference under distribution shift", NeurIPS 2021).
 
+The probability is one of all runs. A family whose estimates are so good that it is booked at the floor misses less than
+its share, and leaves the rest to families where the last misses cost the most memory; no family may miss more than
+:data:`FAMILY_SHARE` times the whole's share.
+
 A floor and a ceiling bound the ratio, and no owner's runs weigh more than half of a histogram once others have run.
 """
 
@@ -25,6 +29,9 @@ PRIOR_RUNS = 25.0
 """How many runs of its own a family needs before its histogram speaks alone."""
 
 LEVEL_STEP = 0.002
+FAMILY_SHARE = 2.0
+"""How many times the share of all runs that may miss, one family may."""
+
 BIN = 0.005
 """Width of a bin of the histogram, in log units."""
 
@@ -47,13 +54,14 @@ def ratio(scores: Scores, family: str) -> float:
     if own is None:
         return _quantile(everything["bins"], everything["alpha"])
     weight = sum(own["bins"].values())
+    level = min(own["alpha"], everything["alpha"])
     if weight >= PRIOR_RUNS:
-        return _quantile(own["bins"], own["alpha"])
+        return _quantile(own["bins"], level)
     lent = (PRIOR_RUNS - weight) / max(sum(everything["bins"].values()), 1e-9)
     merged = dict(own["bins"])
     for place, count in everything["bins"].items():
         merged[place] = merged.get(place, 0.0) + min(1.0, lent) * count
-    return _quantile(merged, own["alpha"])
+    return _quantile(merged, level)
 
 
 def observed(scores: Scores, family: str, owner: str, score: float) -> dict[str, Any]:
@@ -62,16 +70,17 @@ def observed(scores: Scores, family: str, owner: str, score: float) -> dict[str,
     missed = 1.0 if bounded > math.log(ratio(scores, family)) + 1e-12 else 0.0
     new = dict(scores)
     for name in (EVERYTHING, family):
-        old = new.get(name) or {"bins": {}, "alpha": 1 - PROBABILITY, "owners": {}}
+        share = 1 - PROBABILITY if name == EVERYTHING else FAMILY_SHARE * (1 - PROBABILITY)
+        old = new.get(name) or {"bins": {}, "alpha": share, "owners": {}}
         weight = _owner_weight(old["owners"], owner)
         bins = {place: count * DECAY for place, count in old["bins"].items() if count * DECAY > 0.01}
         place = str(math.ceil(bounded / BIN))
         bins[place] = bins.get(place, 0.0) + weight
-        alpha = old["alpha"] + LEVEL_STEP * ((1 - PROBABILITY) - missed) * weight
+        alpha = old["alpha"] + LEVEL_STEP * (share - missed) * weight
         new.pop(name, None)  # to the end: the family that has not run for longest stands first
         new[name] = {
             "bins": bins,
-            "alpha": min(max(alpha, 0.001), 2 * (1 - PROBABILITY)),
+            "alpha": min(max(alpha, 0.001), FAMILY_SHARE * (1 - PROBABILITY)),
             "owners": _counted(old["owners"], owner, weight),
         }
     for name in [name for name in new if name not in (EVERYTHING, family)]:
