@@ -28,10 +28,11 @@ class UnknownDevice(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A portrait, and the reader's path in words (empty unless it was asked for)."""
+    """A portrait, and the reader's path in words and as JSON values (empty unless it was asked for)."""
 
     portrait: Portrait
     path: list[str] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
 
 
 def explain_path(
@@ -55,13 +56,16 @@ def explain_path(
     job = _job(script, arguments, entry, environment or {}, world_size)
     target = _target(gpu)
     fleet = (target,) if target is not None else tuple(spec for name in _SHOWN if (spec := spec_named(name)))
-    ready = replace(job, library_paths=tuple(map(str, library_paths)), fleet=fleet, target=target)
+    ready = replace(job, library_paths=tuple(map(str, library_paths)), fleet=fleet, target=target, follow=trace)
     try:
         portrait, reading = portray(ready)
     except (NothingToRead, SourcesError) as error:
         raise BundleError(str(error)) from error
-    path = [f"{where.file}:{where.line}  {what}" for where, what in reading.path] if trace else []
-    return Explained(portrait, path)
+    if reading.trail is None:
+        return Explained(portrait)
+    from oarlock_profiler.core import trail_words
+
+    return Explained(portrait, trail_words.lines(reading.trail), trail_words.values(reading.trail))
 
 
 def _job(

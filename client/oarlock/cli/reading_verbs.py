@@ -33,7 +33,7 @@ def explain(
     ] = None,
     env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the script")] = None,
     world_size: Annotated[int, typer.Option(min=1, help="processes that train together")] = 1,
-    trace: Annotated[bool, typer.Option("--trace", help="also show the path the reader took")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="also show the path the reader took, step by step")] = False,
     format: FormatOption = Format.table,
 ) -> None:
     """Read a script without running it: its model, memory and time, with evidence. Exit 1 when --gpu is too small."""
@@ -54,13 +54,13 @@ def explain(
         except UnknownDevice as error:
             raise typer.BadParameter(str(error), param_hint="--gpu") from None
         if format is Format.json:
-            print_json(reading.portrait)
+            print_json({"portrait": reading.portrait, "trace": reading.steps} if trace else reading.portrait)
         else:
             from oarlock.render import console, portrait
 
             screen = console()
             for step in reading.path:
-                screen.print(step, style="dim")
+                screen.print(step, style="dim", markup=False, highlight=False, no_wrap=True, overflow="ellipsis")
             screen.print(portrait(reading.portrait, model_depth=6))
     fit = reading.portrait.fit
     raise typer.Exit(1 if fit is not None and fit.verdict == "oom" else 0)

@@ -48,6 +48,8 @@ class Job:
     target: DeviceSpec | None = None
     calibration: State | None = None
     seconds: float = 30.0
+    follow: bool = False
+    """Also keep the reader's path, in the reading."""
 
 
 def job_of(task: TaskSubmitted, **more: Any) -> Job:
@@ -89,7 +91,7 @@ def portray(job: Job) -> tuple[Portrait, Reading]:
         declared=job.declared,
         world_size=job.world_size,
     )
-    reading = read(request, sources, time.monotonic, Limits(seconds=job.seconds))
+    reading = read(request, sources, time.monotonic, Limits(seconds=job.seconds), follow=job.follow)
     setting = Setting(
         fleet=job.fleet,
         target=job.target,

@@ -42,8 +42,12 @@ def read(
     limits: Limits | None = None,
     *,
     engine: Callable[[Trace, str | None, Findings], Any] = default_engine,
+    follow: bool = False,
 ) -> Reading:
-    """Walk the script and say what it needs. Never raises for anything the script does."""
+    """Walk the script and say what it needs. Never raises for anything the script does.
+
+    ``follow``: also keep the path (:attr:`Reading.trail`).
+    """
     limits = limits or Limits()
     started = clock()
     longest = 0.0
@@ -52,7 +56,7 @@ def read(
         nonlocal longest
         begun = clock()
         left = replace(limits, seconds=limits.seconds - (begun - started))
-        walked = _read_once(request, sources, clock, left, engine, forced)
+        walked = _read_once(request, sources, clock, left, engine, forced, follow)
         longest = max(longest, clock() - begun)
         return walked
 
@@ -69,6 +73,7 @@ def _read_once(
     limits: Limits,
     engine: Callable[[Trace, str | None, Findings], Any],
     forced: Mapping[Place, bool],
+    follow: bool,
 ) -> Walked:
     trace = Trace()
     findings = Findings()
@@ -76,7 +81,8 @@ def _read_once(
     named = frameworks.named(entry)
     framework = named or frameworks.guessed(entry, request.declared)
     tensors = engine(trace, framework, findings)
-    machine = Machine(request, sources, tensors, findings, Budget(limits, clock))
+    kind = _followed() if follow else Machine
+    machine = kind(request, sources, tensors, findings, Budget(limits, clock))
     machine.branches.forced = forced
     if named is None:
         machine.importer.first_framework = tensors.adopt
@@ -84,7 +90,15 @@ def _read_once(
     machine.state.update(world_size=max(1, request.world_size), declared=dict(request.declared))
     stopped = interpret(machine, request)
     reading = summarise(machine, machine.importer.framework or framework, stopped)
+    if follow:
+        reading.trail = machine.trail.root
     return Walked(reading, machine.branches.choices)
+
+
+def _followed() -> type[Machine]:
+    from oarlock_profiler.core.interpreter.trail import FollowedMachine  # noqa: PLC0415 - only when it is asked for
+
+    return FollowedMachine
 
 
 def interpret(machine: Machine, request: Request) -> str | None:

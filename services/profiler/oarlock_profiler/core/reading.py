@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from oarlock_profiler.core.engine.trace import Trace
 from oarlock_profiler.core.findings import Findings, Where
+
+if TYPE_CHECKING:
+    from oarlock_profiler.core.interpreter.trail import Step
 
 
 class Sources(Protocol):
@@ -115,3 +118,5 @@ class Reading:
     backward_where: Where | None = None
     """The line that starts the backward pass."""
     path: list[tuple[Where, str]] = field(default_factory=list)
+    trail: Step | None = None
+    """What the reader did, step by step, when it was asked to keep it."""

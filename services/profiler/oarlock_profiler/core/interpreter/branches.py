@@ -236,6 +236,8 @@ class Branches:
             return None  # the script's reader has no such line; what is unknown has its own gap
         key = (f"branch on {ast.unparse(node.test)[:80]}", m.where, f"the condition is not known: {doubt.why}")
         m.findings.gap(*key, assumed)
+        if m.follows:
+            m.assumed(node.test, doubt.why, assumed)
         return key
 
     def statement(self, f: Frame, node: ast.If, doubt: Unknown, body: Run, orelse: Run) -> Value:

@@ -33,7 +33,7 @@ def patience(m: Machine) -> int:
 class Watch:
     """Follows one loop: whether an optimiser stepped inside it, and whether it may stop."""
 
-    __slots__ = ("asked", "count", "followed", "frame", "items", "machine", "rounds", "start", "where")
+    __slots__ = ("asked", "count", "followed", "frame", "items", "machine", "rounds", "shown", "start", "where")
 
     def __init__(self, machine: Machine, frame: Frame, iteration: Iteration | None, *, suspends: bool = False) -> None:
         self.machine = machine
@@ -53,6 +53,7 @@ class Watch:
             if self.count is None and iteration.exact and hasattr(iteration.items, "__len__"):
                 self.count = length(iteration.items)
         frame.loop.append(-1 if iteration is not None else 0)
+        self.shown = machine.loop_begins(frame, iteration) if machine.follows and not suspends else None
 
     def trained(self) -> bool:
         """Whether a training step lies inside the loop."""
@@ -63,6 +64,8 @@ class Watch:
         m = self.machine
         m.spend()
         self.rounds += 1
+        if self.shown is not None:
+            self.shown.round()
         if self.frame.loop[-1] >= 0:
             self.frame.loop[-1] = self.rounds
         return m.trace.steps > self.start and bool(m.engine.steady)
@@ -70,6 +73,8 @@ class Watch:
     def close(self) -> None:
         """The loop is over."""
         self.frame.loop.pop()
+        if self.shown is not None:
+            self.shown.close(self.rounds, self.count)
         if self.followed:
             self.machine.open_lists.leave()
         if self.trained():

@@ -23,6 +23,7 @@ from oarlock_profiler.core.interpreter.frames import Closure, Frame
 from oarlock_profiler.core.interpreter.guarded import Border, Guard
 from oarlock_profiler.core.interpreter.importer import Importer
 from oarlock_profiler.core.interpreter.open_lists import OpenLists
+from oarlock_profiler.core.interpreter.unfollowed import Unfollowed
 from oarlock_profiler.core.interpreter.values import (
     MISSING,
     BoundMethod,
@@ -42,7 +43,7 @@ from oarlock_profiler.core.overlays import registry
 from oarlock_profiler.core.reading import Request, Sources
 
 
-class Machine:
+class Machine(Unfollowed):
     """Implements :class:`values.Context`. One machine reads one script once."""
 
     def __init__(self, request: Request, sources: Sources, engine: Any, findings: Findings, budget: Budget) -> None:
@@ -68,6 +69,7 @@ class Machine:
         self.branches = Branches(self)
         self.open_lists = OpenLists()
         self._quiet = 0
+        self._place: Where | None = None
         self._patched: list[tuple[Class, str, Value]] = []
         self._last: tuple[Instance, Where | None] | None = None
 
@@ -81,8 +83,13 @@ class Machine:
     def where(self) -> Where | None:
         """The line of the bundle being executed; inside library source, the line that called it."""
         for frame in reversed(self.frames):
-            if not frame.module.library and frame.module.file is not None:
-                return Where(frame.module.file, frame.line)
+            file = frame.module.file
+            if file is not None and not frame.module.library:
+                place = self._place
+                # asked several times for each operator of a line
+                if place is None or place.line != frame.line or place.file != file:
+                    place = self._place = Where(file, frame.line)
+                return place
         return None
 
     @property

@@ -154,7 +154,19 @@ def if_(c: Compiler, node: ast.If, scope: Scope) -> Run:
             return orelse(f)
         return m.branches.statement(f, node, truth, body, orelse)
 
-    return run
+    if not m.follows:
+        return run
+
+    def followed(f: Frame) -> Value:
+        f.line = line
+        m.spend()
+        truth = m.truth(test(f))
+        if isinstance(truth, bool):
+            m.decided(f, node, truth)
+            return body(f) if truth else orelse(f)
+        return m.branches.statement(f, node, truth, body, orelse)
+
+    return followed
 
 
 def assert_(c: Compiler, node: ast.Assert, scope: Scope) -> Run:
@@ -219,6 +231,8 @@ def import_(c: Compiler, node: ast.Import, scope: Scope) -> Run:
                 store(f, Lazy(name, None, alias))
                 continue
             module = m.importer.load(name)
+            if m.follows:
+                m.imported(name, module)
             store(f, module if alias else m.importer.top(name, module))
         return 0
 
@@ -236,6 +250,8 @@ def importfrom(c: Compiler, node: ast.ImportFrom, scope: Scope) -> Run:
         m.spend()
         full = m.importer.absolute(source, level, f)
         waits = m.importer.is_lazy(full, f)
+        if m.follows and not waits:
+            m.imported(full, m.importer.load(full) if full else None)
         for name, store in names:
             if store is None:
                 f.vars.update(m.importer.star(source, level, f))
