@@ -710,7 +710,17 @@ def accuracy(context: Context, input: Value = None, label: Value = None, *args: 
     return context.engine.tensor((1,), kind="temporary", op="accuracy")
 
 
-register("paddle.metric.accuracy", Native("paddle.metric.accuracy", accuracy))
+for _name in ("paddle.metric.accuracy", "paddle.static.accuracy"):
+    register(_name, Native(_name, accuracy))
+
+
+def auc(context: Context, *args: Value, **kwargs: Value) -> Value:
+    """``paddle.static.auc``: of all batches, of the last ones, and the counts it keeps for both."""
+    area, recent = (context.engine.tensor((1,), kind="temporary", op="auc") for _ in range(2))
+    return (area, recent, [])
+
+
+register("paddle.static.auc", Native("paddle.static.auc", auc))
 
 
 def flatten_dense(context: Context, tensors: Value) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from oarlock_profiler.core.interpreter.slices import same_origin
 from oarlock_profiler.core.interpreter.values import MISSING, BoundMethod, Context, HostObject, Native, Unknown, Value
 from oarlock_profiler.core.overlays.numpy_arrays import NdArray, new
 from oarlock_profiler.core.overlays.numpy_creation import as_array
@@ -83,10 +84,17 @@ def _resize(context: Context, self: Image, size: Value, *args: Value, **options:
 
 
 def _crop(context: Context, self: Image, box: Value = None) -> Value:
-    if isinstance(box, tuple | list) and len(box) == 4 and all(isinstance(n, int | float) for n in box):
-        left, top, right, bottom = (int(n) for n in box)
-        return Image(bottom - top, right - left, self.mode)
+    if isinstance(box, tuple | list) and len(box) == 4:
+        left, top, right, bottom = box
+        return Image(_between(top, bottom), _between(left, right), self.mode)
     return Image(None, None, self.mode)
+
+
+def _between(start: Value, end: Value) -> int | None:
+    """How far apart two sides are: known wherever they lie for ``(x, y, x + 192, y + 192)``."""
+    if isinstance(start, int | float) and isinstance(end, int | float):
+        return int(end) - int(start)
+    return same_origin(start, end)
 
 
 def _same(context: Context, self: Image, *args: Value, **options: Value) -> Value:

@@ -91,9 +91,12 @@ def fill(
         if found.distributed.strategy is not None and found.distributed.devices is None:
             found.distributed.devices = state.get("world_size")
     program = state.get("static")
-    if program is not None and reading.parameters_total is None and program.parameters:
-        reading.parameters_total = sum(math.prod(p.shape or ()) for p in program.parameters)
-        reading.parameters_trainable = sum(math.prod(p.shape or ()) for p in program.parameters if p.requires_grad)
+    if program is not None and program.parameters:
+        within = {id(p) for root in engine.roots for _, p in root.named_parameters()}
+        own = [p for p in program.parameters if id(p) not in within]
+        reading.parameters_total = (reading.parameters_total or 0) + sum(math.prod(p.shape or ()) for p in own)
+        learning = sum(math.prod(p.shape or ()) for p in own if p.requires_grad)
+        reading.parameters_trainable = (reading.parameters_trainable or 0) + learning
         reading.precision = reading.precision or "float32"
     arrays = state.get("numpy")
     if reading.framework == "numpy" and arrays is not None and arrays.parameters:
