@@ -44,16 +44,17 @@ def step_lines(trace: Trace, backward: Where | None) -> list[StepLine]:
                 held += event.nbytes
         elif isinstance(event, Free):
             held -= live.pop(event.id, 0)
-        if index < begin:
-            continue
-        if isinstance(event, Op) and event.phase not in ("setup", "evaluation"):
+        elif index >= begin and isinstance(event, Op) and event.phase not in ("setup", "evaluation"):
             where = backward if event.phase == "backward" else event.where
-            current = lines.setdefault((event.phase, where), _Line(event.phase, where))
+            key = (event.phase, where)
+            current = lines.get(key)
+            if current is None:
+                current = lines[key] = _Line(event.phase, where)
             current.launches += 1
             current.flops += event.flops
             current.bytes_moved += event.bytes_moved
-        if current is not None:
-            current.allocated = max(current.allocated, held)
+        if current is not None and held > current.allocated:
+            current.allocated = held
     return [
         StepLine(
             phase=line.phase,
