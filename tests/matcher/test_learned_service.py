@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
+
+import pytest
 
 from oarlock.sdk import AsyncClient
 from oarlock_matcher.adapters.decision_log import DecisionLog, replay_file
+from oarlock_matcher.adapters.telling import standing, standing_seen
+from oarlock_matcher.core.effects import PolicyStanding
+from oarlock_matcher.core.events import StandingSeen
+from oarlock_matcher.core.machine import decide
+from oarlock_matcher.core.policies.base import EndedRun
+from oarlock_matcher.core.policies.learned import LearnedPolicy
 from oarlock_matcher.core.policies.learned_weights import SHIPPED
+from oarlock_matcher.core.policy_settings import Weights
 from oarlock_matcher.core.rehearsal import FEWEST_DEMANDS
+from oarlock_matcher.core.state import MatcherState
 from oarlock_runtime import Bus, EmbeddedServer, Service
 
 from .conftest import Fleet, device, leading, profiled
@@ -61,4 +72,44 @@ async def test_from_the_shadow_it_is_recorded_and_its_standing_told(
         assert count("oarlock_shadow_decisions_total", {"policy": "rl_based", "agrees": "yes"}) >= 1
         assert count("oarlock_learned_policy_trusted", {"policy": "rl_based"}) == 1
         assert count("oarlock_policy_regret_percent", {"policy": "rule_based"}) is not None
+        assert told["recent"] and len(told["recent"]) == told["rehearsals"]
     assert all(mismatches == [] for _, _, mismatches in replay_file(path))
+    # The next leader goes on from there.
+    await bus.bucket("policy").put("standing", {**told, "trusted": False, "rehearsals": 7})
+    again = tmp_path / "again.jsonl"
+    async with (
+        await Bus.connect(nats.url, token=nats.token, name="n") as own,
+        leading(own, "n", DecisionLog(again)) as service,
+    ):
+        await fleet.submit(profiled("asks", 1, scheduler={"algorithm": "rl_based"}))
+        placed = await fleet.placement("asks")
+        assert placed.algorithm == "rule_based", "the learned policy is still set aside"
+    assert '"StandingSeen"' in again.read_text(encoding="utf-8")
+    assert all(mismatches == [] for _, _, mismatches in replay_file(again))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"weights": "other"}, {"recent": 3}, {"recent": [[1]]}, {"experience": {"A": [1]}}, {"recent": [["inf", 0]]}],
+)
+def test_a_standing_of_other_weights_or_one_that_is_damaged_begins_anew(changed: dict[str, object]) -> None:
+    effect = PolicyStanding(
+        "rl_based", "rule_based", None, False, 1.0, 0.5, 9, ((1.0, 0.5),), {"V100": (9.0, 0.5, 8.0, 1.0)}
+    )
+    document = json.loads(json.dumps(standing(effect, "2026-01-01T00:00:00Z")))
+    seen = standing_seen(document, None)
+    assert seen is not None
+    assert (seen.trusted, seen.rehearsals, seen.recent, seen.experience) == (False, 9, effect.recent, effect.experience)
+    assert standing_seen({**document, **changed}, None) is None
+
+
+def test_experience_outlives_its_leader() -> None:
+    first = LearnedPolicy(Weights(), None)
+    for _ in range(40):
+        first.ended(EndedRun("V100", "succeeded", 200.0, 100.0))
+        first.ended(EndedRun("A100", "succeeded", 100.0, 100.0))
+    state = MatcherState()
+    state, _ = decide(state, StandingSeen(True, 3, (), first.remembers()), 0.0)
+    heir = state.policy("rl_based")
+    assert isinstance(heir, LearnedPolicy) and heir.remembers() == first.remembers() != {}
+    assert state.trial.standing(state).experience == first.remembers()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oarlock_matcher.core import effects as fx
+from oarlock_matcher.core.events import StandingSeen
 from oarlock_matcher.core.policies.learned_weights import SHIPPED
 from oarlock_schemas import (
     Candidate,
@@ -143,8 +145,29 @@ def standing(effect: fx.PolicyStanding, at: str) -> dict[str, Any]:
             effect.rules: round(effect.rules_regret_percent, 3),
         },
         "rehearsals": effect.rehearsals,
+        "recent": [list(regrets) for regrets in effect.recent],
+        "experience": {kind: list(numbers) for kind, numbers in effect.experience.items()},
         "at": at,
     }
+
+
+def standing_seen(document: Mapping[str, Any], learned_version: str | None) -> StandingSeen | None:
+    """How the learned policy stood under the leader before; None where it was told of other weights, or cannot be
+    read: then the policy begins anew."""
+    if document.get("weights") != (learned_version or SHIPPED.version):
+        return None
+    try:
+        recent = tuple((float(learned), float(rules)) for learned, rules in document["recent"])
+        experience = {
+            str(kind): tuple(float(number) for number in numbers) for kind, numbers in document["experience"].items()
+        }
+        trusted, rehearsals = bool(document["trusted"]), int(document["rehearsals"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    every = [number for pair in (*recent, *experience.values()) for number in pair]
+    if not all(math.isfinite(number) for number in every) or any(len(four) != 4 for four in experience.values()):
+        return None
+    return StandingSeen(trusted, max(0, rehearsals), recent, experience)
 
 
 def _algorithm_reason(effect: fx.Placed) -> str | None:

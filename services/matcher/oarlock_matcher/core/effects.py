@@ -143,6 +143,8 @@ class PolicyStanding:
 
     `version`: of its weights, `None` for those that this release ships. `trusted`: whether it answers where it is asked
     for; else `rules` does. Regrets are means over the last rehearsals, in percent of the rehearsed devices.
+    `recent` and `experience` are what the next leader goes on from: (learned, rules) regrets of the rehearsals that
+    count, and what ended runs showed by kind (`core.policies.experience`).
     """
 
     policy: str
@@ -152,6 +154,8 @@ class PolicyStanding:
     regret_percent: float
     rules_regret_percent: float
     rehearsals: int
+    recent: tuple[tuple[float, float], ...] = ()
+    experience: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 Effect = Reserve | Queued | Rejected | Cancelled | Release | Preempt | PolicyStanding

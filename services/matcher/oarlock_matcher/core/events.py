@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from oarlock_matcher.core.demand import Demand
 from oarlock_matcher.core.devices import Device, Health, Node, NodeShare, Share
@@ -126,6 +127,16 @@ class PolicyUpdated:
     settings: PolicySettings
 
 
+@dataclass(frozen=True, slots=True)
+class StandingSeen:
+    """How the learned policy stood, with the same weights, when the leader before ended: fields of `PolicyStanding`."""
+
+    trusted: bool
+    rehearsals: int
+    recent: tuple[tuple[float, float], ...] = ()
+    experience: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+
 Event = (
     TaskArrived
     | TaskAdopted
@@ -141,4 +152,5 @@ Event = (
     | LeaseConflict
     | LeasesSeen
     | PolicyUpdated
+    | StandingSeen
 )

@@ -21,7 +21,8 @@ from oarlock_matcher.core.glance import Glance
 from oarlock_matcher.core.holds import choose_hold, closed_rows
 from oarlock_matcher.core.matching import could_span
 from oarlock_matcher.core.placing import describe, find_place, leases_of
-from oarlock_matcher.core.policies.registry import BUILDERS
+from oarlock_matcher.core.policies.learned import LearnedPolicy
+from oarlock_matcher.core.policies.registry import BUILDERS, LEARNED
 from oarlock_matcher.core.policy_settings import PolicySettings
 from oarlock_matcher.core.preemption import preempt
 from oarlock_matcher.core.queue import Turn
@@ -298,6 +299,14 @@ def _policy_updated(state: MatcherState, event: ev.PolicyUpdated, now: float) ->
     return _serve_queue(state, now)
 
 
+def _standing_seen(state: MatcherState, event: ev.StandingSeen, now: float) -> list[Effect]:
+    state.trial.resume(event.trusted, event.rehearsals, event.recent)
+    learned = state.policy(LEARNED)
+    if isinstance(learned, LearnedPolicy):
+        learned.recall(event.experience)
+    return []
+
+
 def _tick(state: MatcherState, event: ev.Tick, now: float) -> list[Effect]:
     effects: list[Effect] = []
     while state.timeouts and state.timeouts[0][0] <= now:
@@ -508,5 +517,6 @@ _HANDLERS: dict[type, Callable[[MatcherState, Any, float], list[Effect]]] = {
     ev.DeviceLost: _device_lost,
     ev.NodeDrained: _node_drained,
     ev.PolicyUpdated: _policy_updated,
+    ev.StandingSeen: _standing_seen,
     ev.Tick: _tick,
 }

@@ -20,6 +20,7 @@ from oarlock_matcher.core.devices import WHOLE_MILLI, Health, Node
 from oarlock_matcher.core.effects import PolicyStanding, Reserve
 from oarlock_matcher.core.events import NodeSeen, TaskArrived
 from oarlock_matcher.core.policies.base import PlacementPolicy
+from oarlock_matcher.core.policies.learned import LearnedPolicy
 from oarlock_matcher.core.policies.registry import LEARNED, RULES
 from oarlock_matcher.core.policy_settings import PolicySettings, Quota
 
@@ -151,6 +152,13 @@ class Trial:
         self._rehearsal = None
         self._begun_at = 0
 
+    def resume(self, trusted: bool, rehearsed: int, recent: Sequence[tuple[float, float]]) -> None:
+        """Go on from where another leader stood."""
+        self.trusted = trusted
+        self.rehearsed = rehearsed
+        self._regrets.clear()
+        self._regrets.extend(Regret(learned, rules) for learned, rules in recent[-WINDOW:])
+
     def regret_percent(self) -> tuple[float, float]:
         """Mean regret of the last rehearsals, in percent of their devices: of the learned policy, of the rules."""
         count = len(self._regrets)
@@ -178,7 +186,10 @@ class Trial:
         """As told to operators."""
         learned, rules = self.regret_percent()
         version = None if state.settings.learned is None else state.settings.learned.version
-        return PolicyStanding(LEARNED, RULES, version, self.trusted, learned, rules, self.rehearsed)
+        recent = tuple((regret.learned, regret.rules) for regret in self._regrets)
+        policy = state.policies.get(LEARNED)
+        experience = policy.remembers() if isinstance(policy, LearnedPolicy) else {}
+        return PolicyStanding(LEARNED, RULES, version, self.trusted, learned, rules, self.rehearsed, recent, experience)
 
     def _judge(self, regret: Regret) -> None:
         self.rehearsed += 1

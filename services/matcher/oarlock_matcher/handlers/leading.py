@@ -10,6 +10,7 @@ from typing import Any
 from oarlock_matcher.adapters.decision_log import DecisionLog
 from oarlock_matcher.adapters.metrics import MatcherMetrics
 from oarlock_matcher.adapters.policy_document import policy_of
+from oarlock_matcher.adapters.telling import STANDING_KEY, standing_seen
 from oarlock_matcher.core import events as ev
 from oarlock_matcher.handlers.records import Records
 from oarlock_matcher.handlers.reign import Reign
@@ -51,6 +52,11 @@ class Leading:
         policy = await self._bus.bucket("policy").get("matcher")
         settings = policy_of(policy.value if policy else {})
         reign = Reign(self._bus, self._now, settings, epoch, self._metrics, self._decisions)
+        standing = await self._bus.bucket("policy").get(STANDING_KEY)
+        learned = None if settings.learned is None else settings.learned.version
+        seen = None if standing is None else standing_seen(standing.value, learned)
+        if seen is not None:
+            await reign.feed(seen)
         await reign.rebuild()
         subjects, consume = self._bus.subjects, self._service.consume
         # One at a time each: the order of a task's events is the order of its stream.

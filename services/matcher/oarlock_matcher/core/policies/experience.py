@@ -8,6 +8,7 @@ from a stream of unusual runs must not be able to run away.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from oarlock_matcher.core.policies.base import EndedRun
@@ -53,6 +54,15 @@ class Experience:
         if told != self._told:
             self._told = told
             self.version += 1
+
+    def numbers(self) -> dict[str, tuple[float, ...]]:
+        """What has been noted, by kind: runs, sum of log ratios, timed runs, runs out of memory; all faded."""
+        return {name: (k.runs, k.log_ratios, k.timed, k.out_of_memory) for name, k in sorted(self._kinds.items())}
+
+    def recall(self, numbers: Mapping[str, Sequence[float]]) -> None:
+        """Begin with what `numbers` gave."""
+        self._kinds = {name: _Kind(*values) for name, values in numbers.items()}
+        self.version += 1
 
     def lasts(self, kind: str) -> float:
         """Factor on a time or cost that was predicted for this kind: runs that take longer, runs that die and must be

@@ -7,7 +7,7 @@ runs that end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -42,6 +42,16 @@ class LearnedPolicy(RuleBasedPolicy):
         if self._experience.version != before:
             self._model_terms.clear()
             self._follow()
+
+    def remembers(self) -> dict[str, tuple[float, ...]]:
+        """What ended runs have shown, for the next leader."""
+        return self._experience.numbers()
+
+    def recall(self, experience: Mapping[str, Sequence[float]]) -> None:
+        """Begin with what another leader's runs have shown."""
+        self._experience.recall(experience)
+        self._model_terms.clear()
+        self._follow()
 
     def _follow(self) -> None:
         self.epoch = self._packing.epoch + self._experience.version
