@@ -117,6 +117,17 @@ def test_what_is_booked_holds_for_99_of_100_and_wastes_little() -> None:
     assert sum(headroom) / len(headroom) < 0.10
 
 
+def test_what_a_well_estimated_family_does_not_miss_is_left_to_the_others() -> None:
+    rare = [1.4 if number % 66 == 0 else 1.0 for number in range(1, 500)]  # 1.5 % of the runs
+    alone = mixed = empty()
+    for ratio in rare:
+        alone = feed(alone, CNN, [ratio])
+        mixed = feed(feed(mixed, MLP, [1.0] * 3), CNN, [ratio])
+    assert correction(alone, CNN).reserve_ratio > 1.35  # 99 of 100 of these runs
+    assert correction(mixed, CNN).reserve_ratio < 1.05  # 99 of 100 of all runs, and 98 of these
+    assert correction(mixed, MLP).reserve_ratio == reservation.RATIO_FLOOR
+
+
 def test_a_run_record_teaches_and_says_what_moved() -> None:
     record = RunRecord(
         task_id="t",
