@@ -128,8 +128,9 @@ def test_scratch_of_a_convolution_is_its_padded_copies_and_more_for_the_weights_
     op = Op("conv2d_backward", "conv2d_grad", "float32", "backward", flops, moved, 0, "", None, True, filters)
     copies = 2 * (tensor // 89 * 92) + weight * 92 * 92 // (89 * 89)
     taken = Libraries("pytorch", 80).scratch_bytes(op, [tensor, weight])
-    assert taken == (copies, copies + MORE_BYTES)
-    assert Libraries("pytorch", 70).scratch_bytes(op, [tensor, weight]) == ()  # float32 has no tensor cores there
+    assert taken == ((copies, copies + MORE_BYTES), True)
+    older = Libraries("pytorch", 70).scratch_bytes(op, [tensor, weight])
+    assert older == ((), True)  # float32 has no tensor cores there
 
 
 def test_a_first_layers_gradient_needs_its_weight_alone() -> None:
@@ -158,6 +159,7 @@ def test_narrow_convolutions_take_less_scratch() -> None:
     assert (narrow.forward, narrow.input_gradient) == (0, 0)
     strided = scratch_of(convolution(stride=2, channels=64, kernel=3))
     assert 0 < strided.forward < strided.weight_gradient
+    assert not scratch_of(convolution(stride=1, channels=512, kernel=3)).settled
 
 
 def test_a_full_device_does_without_scratch() -> None:
@@ -175,6 +177,7 @@ def test_a_full_device_does_without_scratch() -> None:
     libraries = Libraries("pytorch", 80)
     free = replay(trace, "gpu:0", CachingAllocator(), libraries=libraries)
     assert free.reserved_bytes > 5 * tensor
+    assert free.unsettled_bytes == 0
     full = replay(trace, "gpu:0", CachingAllocator(4 * tensor), libraries=libraries)
     assert full.out_of_memory is None
     assert full.reserved_bytes <= 4 * tensor

@@ -78,11 +78,15 @@ class Convolution:
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Workspaces of the forward pass and of the two backward kernels, in bytes."""
+    """Workspaces of the forward pass and of the two backward kernels, in bytes.
+
+    ``settled`` is False where what cuDNN chooses varies, so that a workspace may count once more or not at all.
+    """
 
     forward: int = 0
     input_gradient: int = 0
     weight_gradient: int = 0
+    settled: bool = True
 
 
 def scratch_of(layer: Convolution) -> Scratch:
@@ -116,7 +120,7 @@ def _chosen(layer: Convolution, x: int, y: int, w: int) -> Scratch:
     small = positions <= SMALL_POSITIONS
     widening, narrowing = made > 1.02 * channels, made < 0.98 * channels
     if max(channels, made) > WIDE_CHANNELS:
-        return Scratch(copies, 0, summed if small and widening else copies)
+        return Scratch(copies, 0, summed if small and widening else copies, settled=False)
     if small and narrowing:
         return Scratch(copies, 0, copies)
     if widening:

@@ -45,24 +45,26 @@ class Libraries:
         hopper = self.compute_capability >= 90
         return f"cublas-{thread}", CUBLAS_WORKSPACE_HOPPER_BYTES if hopper else CUBLAS_WORKSPACE_BYTES
 
-    def scratch_bytes(self, op: Op, fresh: Sequence[int]) -> tuple[int, ...]:
+    def scratch_bytes(self, op: Op, fresh: Sequence[int]) -> tuple[tuple[int, ...], bool]:
         """Scratch that ``op`` takes and gives back, one after the other, beyond what the trace already holds for it.
 
-        ``fresh`` are the sizes of the buffers that were allocated for ``op``, in order. In bytes.
+        ``fresh`` are the sizes of the buffers that were allocated for ``op``, in order. In bytes, and whether it is
+        known well (:class:`~oarlock_profiler.core.memory.convolution.Scratch`).
         """
         if self.compute_capability is None or op.filters is None:
-            return ()
+            return (), True
         if "depthwise" in op.kernel or not _on_tensor_cores(op.dtype, self.compute_capability):
-            return ()
+            return (), True
         layer = layer_of(op, fresh)
         if layer is None:
-            return ()
+            return (), True
         scratch = scratch_of(layer)
         if op.phase != "backward":
             taken: tuple[int, ...] = (scratch.forward,)
         else:
             taken = (scratch.input_gradient, scratch.weight_gradient)
-        return tuple(nbytes - op.workspace_bytes for nbytes in taken if nbytes > op.workspace_bytes)
+        beyond = tuple(nbytes - op.workspace_bytes for nbytes in taken if nbytes > op.workspace_bytes)
+        return beyond, scratch.settled
 
 
 def _on_tensor_cores(dtype: str, compute_capability: int) -> bool:

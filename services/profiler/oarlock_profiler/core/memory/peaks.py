@@ -76,10 +76,11 @@ def peaks_of(
     usage = replay(trace, traced, allocator, libraries=libraries, top=top)
     allocated = around(usage.allocated_bytes, ALLOCATED_BELOW + doubt, ALLOCATED_ABOVE + doubt)
     reserved_bytes = max(usage.pages_bytes, _preallocated(framework, spec, on_host, stack))
+    unsettled = usage.unsettled_bytes
     reserved = Interval(
-        max(allocated.low, round(reserved_bytes * (1 - ALLOCATED_BELOW - doubt))),
+        min(reserved_bytes, max(allocated.low, round(reserved_bytes * (1 - ALLOCATED_BELOW - doubt)) - unsettled)),
         reserved_bytes,
-        round(reserved_bytes * (1 + RESERVED_ABOVE + doubt)),
+        round(reserved_bytes * (1 + RESERVED_ABOVE + doubt)) + unsettled,
     )
     if on_host:
         base = host_base(framework, accelerator=False)

@@ -50,8 +50,9 @@ class Usage:
     ``allocated_bytes`` is as the framework's own counter gives it (rounding included), ``tensor_bytes`` without
     rounding; ``reserved_bytes`` the most that the allocator held and ``pages_bytes`` what the device gave for it.
     ``first_step_bytes`` and ``steady_bytes`` are allocated peaks up to and after the end of the first step (None when
-    the trace has no such part). ``parts_bytes`` are tensor bytes by part at the peak. ``out_of_memory`` says why the
-    replay stopped, when the allocator had a capacity.
+    the trace has no such part). ``parts_bytes`` are tensor bytes by part at the peak. ``unsettled_bytes`` is the
+    largest scratch of which it is not known how it is taken. ``out_of_memory`` says why the replay stopped, when the
+    allocator had a capacity.
     """
 
     allocated_bytes: int
@@ -67,6 +68,7 @@ class Usage:
     peak_op: str
     peak_where: Where | None
     largest: tuple[Holder, ...] = ()
+    unsettled_bytes: int = 0
     out_of_memory: str | None = None
 
 
@@ -84,6 +86,7 @@ class _Watch:
     peak_index: int = -1
     reserved_peak: int = 0
     pages_peak: int = 0
+    unsettled: int = 0
 
     def take(self, part: str, nbytes: int) -> None:
         """Count ``nbytes`` (negative: given back) of ``part``."""
@@ -94,15 +97,15 @@ class _Watch:
         """Take note of what is allocated at event ``index``; True when it is the most so far."""
         now = allocator.allocated_bytes
         # Cached memory may have been given back since: what counts is the most that was held.
-        if allocator.reserved_bytes > self.reserved_peak:
+        if allocator.reserved_bytes > self.reserved_peak:  # noqa: PLR1730 - looked at for every event
             self.reserved_peak = allocator.reserved_bytes
-        if allocator.device_bytes > self.pages_peak:
+        if allocator.device_bytes > self.pages_peak:  # noqa: PLR1730 - looked at for every event
             self.pages_peak = allocator.device_bytes
-        if now > self.step_allocated:
+        if now > self.step_allocated:  # noqa: PLR1730 - looked at for every event
             self.step_allocated = now
         if self.tensor > self.step_tensor:
             self.step_tensor = self.tensor
-            if self.tensor > self.tensor_peak:
+            if self.tensor > self.tensor_peak:  # noqa: PLR1730 - looked at for every event
                 self.tensor_peak = self.tensor
         if now <= self.allocated_peak:
             return False
@@ -168,7 +171,10 @@ def replay(
                     watch.take("workspace", kept[1])
                     if watch.look(allocator, index):
                         peak_phase = event.phase
-                for scratch in libraries.scratch_bytes(event, made):
+                taken, settled = libraries.scratch_bytes(event, made)
+                if not settled:
+                    watch.unsettled = max(watch.unsettled, *taken, 0)
+                for scratch in taken:
                     if not _taken(allocator, scratch):
                         continue
                     watch.take("workspace", scratch)
@@ -206,6 +212,7 @@ def replay(
         peak_op=peak.op if isinstance(peak, Alloc) else peak.name if isinstance(peak, Op) else "",
         peak_where=peak.where if isinstance(peak, Alloc | Op) else None,
         largest=_largest(trace.events[: watch.peak_index + 1], device, top) if top else (),
+        unsettled_bytes=watch.unsettled,
         out_of_memory=reason,
     )
 
