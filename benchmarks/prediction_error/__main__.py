@@ -8,6 +8,9 @@ import os
 import random
 import sys
 import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from benchmarks.prediction_error import gpumemnet, language_tables, model_zoos
@@ -41,6 +44,7 @@ def main() -> int:
     parser.add_argument("--worst", type=int, default=0, help="also list this many of the worst rows")
     parser.add_argument("--library-path", type=Path, action="append", default=[], help="where timm, transformers … lie")
     parser.add_argument("--json", type=Path, help="write every prediction here")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="scripts read at a time (default: cores)")
     options = parser.parse_args()
     if options.truth is None or not options.truth.is_dir():
         parser.error("no measured tables: name their folder with --truth or OARLOCK_TRUTH")
@@ -51,7 +55,7 @@ def main() -> int:
         if options.limit and len(cases) > options.limit:
             cases = random.Random(7).sample(cases, options.limit)
         begun = time.monotonic()
-        predictions += [predict(case, options.library_path) for case in cases]
+        predictions += _predicted(cases, options.library_path, options.jobs)
         print(f"{name}: {len(cases)} scripts read in {time.monotonic() - begun:.0f} s", file=sys.stderr)
     scored = with_campaign_context(predictions)
     print(markdown(table(predictions, scored)))
@@ -64,6 +68,13 @@ def main() -> int:
     if options.json:
         options.json.write_text(json.dumps([_record(item.prediction.case, item.predicted_bytes) for item in scored]))
     return 0
+
+
+def _predicted(cases: Sequence[Case], library_paths: Sequence[Path], jobs: int) -> list[Prediction]:
+    if jobs <= 1:
+        return [predict(case, library_paths) for case in cases]
+    with ProcessPoolExecutor(jobs) as pool:
+        return list(pool.map(partial(predict, library_paths=library_paths), cases, chunksize=4))
 
 
 def _folder(variable: str) -> Path | None:
