@@ -436,7 +436,7 @@ class Bus:
     @overload
     def bucket(self, name: str, model: type[M]) -> Bucket[M]: ...
     def bucket(self, name: str, model: type[M] | None = None) -> Bucket[M] | Bucket[dict[str, Any]]:
-        """The key-value bucket ``name`` (``tasks devices leases calibration policy leaders``), values as ``model``."""
+        """The bucket ``name`` (``tasks devices leases gangs calibration policy leaders``), values as ``model``."""
         full_name = bucket_name(self.subjects, name)
         return Bucket[dict[str, Any]](self, full_name) if model is None else Bucket[M](self, full_name, model)
 

@@ -65,6 +65,7 @@ BUCKETS = (
     BucketSpec("tasks", 256 * _MIB),
     BucketSpec("devices", 64 * _MIB, DEVICES_TTL_SECONDS),
     BucketSpec("leases", 64 * _MIB),
+    BucketSpec("gangs", 64 * _MIB),
     BucketSpec("calibration", 64 * _MIB),
     BucketSpec("policy", 16 * _MIB),
     BucketSpec("leaders", 4 * _MIB, LEADERS_TTL_SECONDS),

@@ -28,6 +28,7 @@ from oarlock_schemas.events import (
     TaskRejected,
 )
 from oarlock_schemas.fleet import DeviceSample, DeviceState, Lease, LeaseBook, NodeMetrics, ProcessSample
+from oarlock_schemas.gang import GangBook, GangMember
 from oarlock_schemas.notebook import is_notebook, notebook_script
 from oarlock_schemas.portrait import (
     Advice,
@@ -81,6 +82,8 @@ __all__ = [
     "Fault",
     "Fit",
     "Framework",
+    "GangBook",
+    "GangMember",
     "IllegalMove",
     "InvalidMessage",
     "Kernel",

@@ -21,6 +21,7 @@ from oarlock_schemas.events import (
     TaskRejected,
 )
 from oarlock_schemas.fleet import DeviceState, LeaseBook, NodeMetrics
+from oarlock_schemas.gang import GangBook
 from oarlock_schemas.portrait import Portrait
 from oarlock_schemas.state import TaskRecord
 from oarlock_schemas.task import TaskSubmitted
@@ -61,5 +62,5 @@ CHANNELS: tuple[Channel, ...] = (
     Channel("deadLetter", "dead.{service}", DeadReason, ("runtime",), (), "DEAD", header="Oarlock-Dead"),
 )
 
-STATES: tuple[type[Message], ...] = (TaskRecord, DeviceState, LeaseBook, Portrait, Window)
+STATES: tuple[type[Message], ...] = (TaskRecord, DeviceState, LeaseBook, GangBook, Portrait, Window)
 """What the key-value buckets hold, and the portrait by itself (`oarlock explain --format json`)."""

@@ -100,6 +100,10 @@ class ResourcePolicy(Message):
     required_devices: list[str] = Field(default_factory=list, max_length=64, description="Only these kinds.")
     forbidden_devices: list[str] = Field(default_factory=list, max_length=64)
     exclusive: bool = Field(False, description="Share no device with another task.")
+    several_nodes: bool = Field(
+        False,
+        description="Its devices may be of several nodes of one site, where no single node has enough of them free.",
+    )
     domestic_first: bool | None = Field(None, description="Overrides the fleet's policy for this task.")
     allow_retry_on_oom: bool = True
 

@@ -127,6 +127,8 @@ async def test_a_user_may_publish_what_is_its_own(fleet: Fleet, user: str, subje
         ("launcher", "leases"),
         ("launcher", "leaders"),
         ("launcher", "devices"),
+        ("matcher", "gangs"),
+        ("telemetry", "gangs"),
         ("profiler", "leases"),
         ("telemetry", "tasks"),
         ("gateway", "leases"),

@@ -17,6 +17,7 @@ from oarlock_launcher.adapters.devices import ProbedDevices
 from oarlock_launcher.adapters.docker.engine import Engine
 from oarlock_launcher.adapters.docker.runtime import DockerRuntime
 from oarlock_launcher.adapters.images_file import read_images
+from oarlock_launcher.adapters.meeting import Meeting, own_address
 from oarlock_launcher.adapters.plan import ContainerPolicy
 from oarlock_launcher.adapters.process.runtime import ProcessPolicy, ProcessRuntime
 from oarlock_launcher.adapters.simulated import SimulatedRuntime, SimulationPolicy
@@ -24,6 +25,7 @@ from oarlock_launcher.adapters.store import FileRunStore
 from oarlock_launcher.core.container import Confinement
 from oarlock_launcher.core.events import Tick
 from oarlock_launcher.core.logs import LogLimits
+from oarlock_launcher.handlers.gangs import Gangs
 from oarlock_launcher.handlers.messages import AnyObject, CancelRequest, Handlers
 from oarlock_launcher.handlers.site import Site
 from oarlock_launcher.handlers.telling import rfc3339
@@ -43,7 +45,7 @@ def build(bus: Bus, settings: LauncherSettings, devices: Devices | None = None) 
         FleetError: the fleet file is.
     """
     _claim(settings.folder)
-    channel = BusChannel(bus, lambda: rfc3339(time.time()))
+    channel = BusChannel(bus, lambda: rfc3339(time.time()), settings.node)
     limits = CodeLimits(total_bytes=settings.max_code_bytes)
     code = CodeSources(channel.bundle, allowed_paths=settings.allowed, limits=limits)
     containers = _containers(settings)
@@ -57,12 +59,23 @@ def build(bus: Bus, settings: LauncherSettings, devices: Devices | None = None) 
         ),
         FileRunStore(settings.folder / "records"),
         channel,
+        Meeting(settings.node_address or own_address(settings.nats_url)),
         time.time,
         LogLimits(lines_per_second=settings.log_lines_per_second, total_bytes=settings.log_total_bytes),
     )
     simulated = sorted({node.site for node in Fleet.load(settings.fleet).nodes}) if settings.fleet else []
     sites = list(dict.fromkeys([settings.site, *simulated]))
-    handlers = Handlers(site, settings.node, sites, channel, time.time)
+    handlers = Handlers(
+        site,
+        settings.node,
+        sites,
+        channel,
+        time.time,
+        shared=settings.site_shared,
+        simulates=settings.fleet is not None,
+    )
+    gangs = Gangs(site, settings.node, channel, time.monotonic, settings.gang_lost_seconds)
+    name = f"launcher-{settings.site}" + (f"-{settings.node}" if settings.site_shared else "")
     service = Service(
         bus,
         "launcher",
@@ -72,14 +85,14 @@ def build(bus: Bus, settings: LauncherSettings, devices: Devices | None = None) 
         stop_grace_seconds=settings.stop_grace_seconds,
     )
     service.consume(
-        f"launcher-{settings.site}-placed",
+        f"{name}-placed",
         [bus.subjects.placed(name) for name in sites],
         AnyObject,
         handlers.on_placed,
         concurrency=_CONCURRENCY,
     )
     service.consume(
-        f"launcher-{settings.site}-cancel",
+        f"{name}-cancel",
         bus.subjects.cancel(),
         CancelRequest,
         handlers.on_cancel,
@@ -93,6 +106,9 @@ def build(bus: Bus, settings: LauncherSettings, devices: Devices | None = None) 
             await asyncio.sleep(_TICK_SECONDS)
 
     service.background(ticks, name="runs")
+    if settings.site_shared:
+        service.background(gangs.follow, name="gangs")
+        service.background(gangs.keep_looking, name="lost nodes")
     return service, site
 
 
@@ -111,7 +127,15 @@ def _runtime(settings: LauncherSettings, code: Code, devices: Devices, container
     runs = settings.folder / "runs"
     if settings.runtime == "docker":
         engine = Engine(settings.docker_host, pull=settings.docker_pull)
-        return DockerRuntime(runs, engine, code, devices, containers, grace_seconds=settings.run_grace_seconds)
+        return DockerRuntime(
+            runs,
+            engine,
+            code,
+            devices,
+            containers,
+            grace_seconds=settings.run_grace_seconds,
+            node=settings.node if settings.site_shared else None,
+        )
     processes = settings.process_max_processes or (4096 if settings.process_user else None)
     policy = ProcessPolicy(
         python=settings.python,
@@ -137,6 +161,7 @@ def _containers(settings: LauncherSettings) -> ContainerPolicy:
         images=read_images(settings.images),
         allowed_paths=settings.allowed,
         workspace_read_only=not settings.docker_workspace_writable,
+        gang_network=settings.docker_gang_network,
         host_root=None if settings.docker_host_dir is None else settings.docker_host_dir / "runs",
     )
 

@@ -11,7 +11,7 @@ from oarlock_accelerators import Device
 from oarlock_launcher.core.logs import Line
 from oarlock_launcher.core.record import Step
 from oarlock_launcher.core.run import Ending, Key, Run
-from oarlock_schemas import LogLine, Source, TaskFinished, TaskLaunched, TaskPlaced
+from oarlock_schemas import GangBook, LogLine, Source, TaskFinished, TaskLaunched, TaskPlaced
 
 
 class CannotStart(Exception):
@@ -111,11 +111,13 @@ class RunStore(Protocol):
 class Channel(Protocol):
     """What is told to, and asked of, the rest of Oarlock."""
 
-    async def launched(self, event: TaskLaunched) -> None: ...
+    async def launched(self, event: TaskLaunched, member: str | None) -> None:
+        """``member``: the node, where only its part of a gang is meant; each is told and measured by itself."""
+        ...
 
     async def finished(self, event: TaskFinished, peak_process_bytes: int | None) -> None: ...
 
-    async def log(self, line: LogLine) -> None: ...
+    async def log(self, line: LogLine, member: str | None) -> None: ...
 
     async def unheld(self, run: Run) -> tuple[str, ...]:
         """The devices whose lease book does not hold this attempt."""
@@ -127,6 +129,45 @@ class Channel(Protocol):
 
     async def move(self, run: Run, step: Step) -> None:
         """Move the task's record by compare-and-set."""
+        ...
+
+    async def join(self, run: Run, address: str, ports: tuple[int, ...]) -> GangBook:
+        """Say that this member is ready, unless its part was closed; the last of ``ports`` is the master's."""
+        ...
+
+    async def end_member(self, run: Run, started_at: str | None, finished_at: str) -> GangBook | None:
+        """Write down how this member of a gang ended; None where the gang was told of long ago."""
+        ...
+
+    async def gang_told(self, run: Run) -> None:
+        """Write down that the end of the gang has been published."""
+        ...
+
+    async def forget_gang(self, run: Run) -> None:
+        """Remove its book, once its end has been told."""
+        ...
+
+    def gangs(self) -> AsyncIterator[tuple[Key, GangBook]]:
+        """Every book of a gang as it stands, then as it changes."""
+        ...
+
+    async def lose_member(self, key: Key, node: str, message: str) -> None:
+        """Give up a node's part of a gang."""
+        ...
+
+    async def nodes(self, site: str) -> set[str]:
+        """The nodes of a site that report devices."""
+        ...
+
+
+class Meeting(Protocol):
+    """Where other nodes reach this one."""
+
+    @property
+    def address(self) -> str: ...
+
+    def free_ports(self, count: int) -> tuple[int, ...]:
+        """Ports that nothing listens on now."""
         ...
 
 

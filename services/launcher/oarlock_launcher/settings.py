@@ -14,13 +14,23 @@ from oarlock_runtime import RuntimeSettings, escape_token
 
 
 class LauncherSettings(RuntimeSettings):
-    """One launcher serves one site, and the real devices of one node of it."""
+    """One launcher serves the real devices of one node of a site, and alone unless ``site_shared``."""
 
     site: str = "local"
     """The site whose placements are started here."""
 
     node: str = Field(default_factory=lambda: escape_token(socket.gethostname()).replace("=", "_"))
     """This machine's name in the inventory; telemetry on it must use the same. Default: its host name."""
+
+    site_shared: bool = False
+    """Whether other launchers serve other nodes of the site. Then this one hears every placement of the site under a
+    durable name of its own, takes those of its node, and runs its part of those that span several nodes."""
+
+    node_address: str | None = None
+    """Where the other nodes of the site reach this one. Default: the address from which it reaches the bus."""
+
+    gang_lost_seconds: float = Field(default=120.0, gt=0)
+    """How long a node may report no devices before its part of a run over several nodes is given up as lost."""
 
     runtime: Literal["process", "docker"] = "process"
     """How runs are started. ``process`` needs nothing; ``docker`` isolates."""
@@ -61,6 +71,10 @@ class LauncherSettings(RuntimeSettings):
 
     docker_network: str | None = None
     """Network of containers: ``none`` cuts them off. Default: the engine's default network."""
+
+    docker_gang_network: str | None = None
+    """Network of containers whose task runs on several nodes: ``host``, or one that spans the nodes. Default: none,
+    and such tasks are refused, since a container of the usual network cannot be reached from another node."""
 
     docker_user: str | None = None
     """User inside containers (``uid:gid``). Default: the image's."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -66,8 +66,8 @@ class Channel(Protocol):
 
     async def completed(self, record: RunRecord) -> None: ...
 
-    async def launch_of(self, key: Key) -> TaskLaunched | None:
-        """The launch of an attempt, as the stream holds it."""
+    async def launch_of(self, key: Key, nodes: Collection[str]) -> TaskLaunched | None:
+        """The launch of an attempt on one of ``nodes``, as the stream holds it; a gang has one on each of its own."""
         ...
 
     async def placement_of(self, site: str, key: Key) -> TaskPlaced | None:

@@ -96,6 +96,9 @@ def framework_environment(vendor: str, framework: str | None, device_count: int)
         return {}
     if framework == "paddlepaddle" and device_count > 1 and known.paddle_custom_device and known.paddle_device_type:
         return {"PADDLE_XCCL_BACKEND": known.paddle_device_type}
+    if framework == "paddlepaddle" and device_count > 1 and vendor == "cpu":
+        # What its own launcher says where there are no accelerators (launch/controllers/collective.py, 3.3).
+        return {"PADDLE_DISTRI_BACKEND": "gloo"}
     return {}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from oarlock_accelerators import Device
@@ -13,6 +13,7 @@ from oarlock_launcher.adapters.devices import container_access, framework_enviro
 from oarlock_launcher.core import container as box
 from oarlock_launcher.core.command import NothingToRun, Program, command_line
 from oarlock_launcher.core.environment import run_environment, visible_names
+from oarlock_launcher.core.gang import RESERVED, environment
 from oarlock_launcher.core.images import Image, NoImage, choose_image
 from oarlock_launcher.core.run import Run
 from oarlock_launcher.ports import CannotStart
@@ -39,6 +40,8 @@ class ContainerPolicy:
     memory_share_of_booking: float = 2.0
     """A CPU task may use this many times the memory that was booked before the engine ends it."""
     host_root: Path | None = None
+    gang_network: str | None = None
+    """Network of containers of a gang; None: this site starts none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +63,21 @@ def array_variables(placed: TaskPlaced) -> dict[str, str]:
     return placed.task.array_member.variables if placed.task.array_member else {}
 
 
-def program(placed: TaskPlaced, entry: str | None, visibility: Mapping[str, str], workspace: str | None) -> Program:
+def gang_environment(run: Run, placed: TaskPlaced) -> dict[str, str]:
+    """How a gang's member finds the others; empty for a run that is the whole of its task."""
+    return environment(run, one_process=not program(run, placed, None, {}, None).numbered_by_others)
+
+
+def reserved_variables(run: Run) -> frozenset[str]:
+    """Variables that the task may not set."""
+    return frozenset() if run.gang is None else RESERVED
+
+
+def program(
+    run: Run, placed: TaskPlaced, entry: str | None, visibility: Mapping[str, str], workspace: str | None
+) -> Program:
     """What is to be run, with ``entry`` (relative) below ``workspace``."""
-    count = len(placed.devices)
+    count = len(run.devices)
     command = placed.task.command
     return Program(
         framework=framework_of(placed),
@@ -71,6 +86,8 @@ def program(placed: TaskPlaced, entry: str | None, visibility: Mapping[str, str]
         command=None if command is None else tuple(command),
         device_count=count,
         visible=visible_names(visibility, count) if count > 1 else None,
+        gang=run.gang,
+        rendezvous=run.rendezvous,
     )
 
 
@@ -94,20 +111,23 @@ def plan_container(
         named = started_name(placed.task.source.entry)
         entry = named if folders is None else entry_of(placed.task.source, folders.code)
         entry = None if placed.task.source.empty else entry
-        visibility = {**access.environment, **framework_environment(first.vendor, framework, len(devices))}
-        command = command_line(program(placed, entry, visibility, WORKSPACE), "python", torchrun=("torchrun",))
+        told = framework_environment(first.vendor, framework, len(run.all_device_uids))
+        visibility = {**access.environment, **told, **gang_environment(run, placed)}
+        command = command_line(program(run, placed, entry, visibility, WORKSPACE), "python", torchrun=("torchrun",))
     except (NoImage, NothingToRun) as error:
         raise CannotStart(str(error)) from error
-    environment, _ = run_environment(_BASE_ENVIRONMENT | array_variables(placed), placed.task.environment, visibility)
+    variables, _ = run_environment(
+        _BASE_ENVIRONMENT | array_variables(placed), placed.task.environment, visibility, reserved_variables(run)
+    )
     return box.Container(
         name=container_name(run, policy.site),
         image=image,
         command=command,
-        environment=environment,
+        environment=variables,
         working_folder=None if placed.task.source.empty else WORKSPACE,
         binds=(*_own_binds(placed, policy, folders), *_task_binds(placed, policy)),
         access=access,
-        confinement=_confinement(run, placed, policy),
+        confinement=_confinement(run, placed, policy, only_shown=folders is None),
         labels=labels(run, policy.site),
     )
 
@@ -130,8 +150,9 @@ def _image(run: Run, placed: TaskPlaced, device: Device, policy: ContainerPolicy
 
 
 def container_name(run: Run, site: str) -> str:
-    """One name per run, so that the engine itself refuses a second start; sites may share an engine."""
-    return f"oarlock-{site}-{run.task_id}-{run.attempt}"
+    """One name per run, so that the engine itself refuses a second start; sites and nodes may share an engine."""
+    name = f"oarlock-{site}-{run.task_id}-{run.attempt}"
+    return name if run.gang is None else f"{name}-{run.gang.node}"
 
 
 def labels(run: Run, site: str) -> dict[str, str]:
@@ -150,6 +171,8 @@ def labels(run: Run, site: str) -> dict[str, str]:
         out[box.LABEL_TIMEOUT] = f"{run.timeout_seconds:g}"
     if run.exclusive:
         out[box.LABEL_EXCLUSIVE] = "true"
+    if run.gang is not None:
+        out[box.LABEL_GANG] = json.dumps(asdict(run.gang), separators=(",", ":"))
     return out
 
 
@@ -185,19 +208,24 @@ def _task_binds(placed: TaskPlaced, policy: ContainerPolicy) -> tuple[box.Bind, 
     return tuple(binds)
 
 
-def _confinement(run: Run, placed: TaskPlaced, policy: ContainerPolicy) -> box.Confinement:
-    """The site's limits; a task on the CPU is held to a multiple of what was booked for it, if that is less."""
+def _confinement(run: Run, placed: TaskPlaced, policy: ContainerPolicy, *, only_shown: bool) -> box.Confinement:
+    """The site's limits; a task on the CPU is held to a multiple of what was booked for it, if that is less.
+
+    Raises:
+        CannotStart: the members of a gang could not reach each other.
+    """
     held = policy.confinement
-    booked = [device.reserved_bytes for device in placed.devices if device.vendor == "cpu"]
+    if run.gang is not None:
+        if policy.gang_network is None and not only_shown:
+            raise CannotStart(
+                "containers on several nodes reach each other on a network that spans the nodes: set "
+                "OARLOCK_DOCKER_GANG_NETWORK (host, where the nodes may be trusted with it)"
+            )
+        held = replace(held, network=policy.gang_network or "host")
+    own = {device.uid for device in run.devices}
+    booked = [device.reserved_bytes for device in placed.devices if device.vendor == "cpu" and device.uid in own]
     if not booked or booked[0] == 0 or run.simulated:
         return held
     wanted = int(booked[0] * policy.memory_share_of_booking)
     limit = wanted if held.memory_bytes is None else min(wanted, held.memory_bytes)
-    return box.Confinement(
-        memory_bytes=max(limit, 16 * 1024**2),
-        shm_bytes=held.shm_bytes,
-        pids=held.pids,
-        network=held.network,
-        user=held.user,
-        init=held.init,
-    )
+    return replace(held, memory_bytes=max(limit, 16 * 1024**2))

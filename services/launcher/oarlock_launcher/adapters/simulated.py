@@ -51,7 +51,7 @@ class SimulatedRuntime:
         vendor, framework = run.devices[0].vendor, plan.framework_of(placed)
         entry = None if placed.task.source.empty else placed.task.source.entry
         try:
-            what = plan.program(placed, entry, framework_environment(vendor, framework, len(devices)), None)
+            what = plan.program(run, placed, entry, framework_environment(vendor, framework, len(devices)), None)
             command = command_line(what, "python")
         except NothingToRun:
             command = ()

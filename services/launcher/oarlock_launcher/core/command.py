@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from oarlock_launcher.core.run import Gang, Rendezvous
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -19,6 +21,17 @@ class Program:
     command: tuple[str, ...] | None = None
     device_count: int = 1
     visible: tuple[str, ...] | None = None
+    gang: Gang | None = None
+    rendezvous: Rendezvous | None = None
+
+    @property
+    def numbered_by_others(self) -> bool:
+        """Whether a framework's own launcher (or the task's command) starts a process for each device.
+
+        In a gang the same on every node, those with a single device too.
+        """
+        several = max(self.gang.counts if self.gang else (self.device_count,)) > 1
+        return several and (bool(self.command) or self.framework in ("paddlepaddle", "pytorch"))
 
 
 class NothingToRun(ValueError):
@@ -44,10 +57,29 @@ def command_line(program: Program, python: str, *, torchrun: tuple[str, ...] | N
     if program.entry is None:
         raise NothingToRun("the task has no code to run: give source.inline, bundle, path or git, or a command")
     script = (program.entry, *program.arguments)
-    if program.device_count > 1 and program.framework == "paddlepaddle":
+    if not program.numbered_by_others:
+        return (python, "-u", *script)
+    if program.framework == "paddlepaddle":
         names = program.visible or tuple(str(number) for number in range(program.device_count))
-        return (python, "-u", "-m", "paddle.distributed.launch", "--devices", ",".join(names), *script)
-    if program.device_count > 1 and program.framework == "pytorch":
-        launcher = torchrun or (python, "-u", "-m", "torch.distributed.run")
-        return (*launcher, "--standalone", "--nproc-per-node", str(program.device_count), *script)
-    return (python, "-u", *script)
+        launch = (python, "-u", "-m", "paddle.distributed.launch", *_paddle_nodes(program))
+        return (*launch, "--devices", ",".join(names), *script)
+    launcher = torchrun or (python, "-u", "-m", "torch.distributed.run")
+    return (*launcher, *_torch_nodes(program), "--nproc-per-node", str(program.device_count), *script)
+
+
+def _paddle_nodes(program: Program) -> tuple[str, ...]:
+    """Its launchers meet on a port of their own: the first process takes MASTER_PORT itself."""
+    gang, met = program.gang, program.rendezvous
+    if gang is None or met is None:
+        return ()
+    nodes, rank, address = str(len(gang.nodes)), str(gang.node_rank), met.addresses[gang.node_rank]
+    master = f"{met.addresses[0]}:{met.ports[0][0]}"
+    return ("--nnodes", nodes, "--rank", rank, "--master", master, "--host", address)
+
+
+def _torch_nodes(program: Program) -> tuple[str, ...]:
+    gang, met = program.gang, program.rendezvous
+    if gang is None or met is None:
+        return ("--standalone",)
+    where = ("--master-addr", met.addresses[0], "--master-port", str(met.master_port))
+    return ("--nnodes", str(len(gang.nodes)), "--node-rank", str(gang.node_rank), *where)

@@ -16,6 +16,7 @@ LABEL_FENCE = "oarlock.fence"
 LABEL_DEVICES = "oarlock.devices"
 LABEL_TIMEOUT = "oarlock.timeout_seconds"
 LABEL_EXCLUSIVE = "oarlock.exclusive"
+LABEL_GANG = "oarlock.gang"
 
 
 @dataclass(frozen=True, slots=True)

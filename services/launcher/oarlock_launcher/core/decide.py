@@ -1,8 +1,9 @@
 """The life of a site's runs.
 
-accepted → running → (stopping →) ended → reported. A run is written down before it is started and before its end is
-told, so that a launcher that dies at any point goes on from what it wrote: what was accepted and is not found in the
-runtime is started, what is found is followed, what has ended is told again (under the same message id).
+accepted → running → (stopping →) ended → reported. A member of a gang waits in accepted for the others. A run is
+written down before it is started and before its end is told, so that a launcher that dies at any point goes on from
+what it wrote: what was accepted and is not found in the runtime is started, what is found is followed, what has ended
+is told again (under the same message id).
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from oarlock_launcher.core import effects as do
 from oarlock_launcher.core import events as on
 from oarlock_launcher.core.effects import Effect
 from oarlock_launcher.core.fence import judge
+from oarlock_launcher.core.gang import JOIN_PATIENCE_SECONDS, failed_elsewhere, rendezvous
 from oarlock_launcher.core.outcome import Understood, understand
-from oarlock_launcher.core.run import Key, Run, SiteState
+from oarlock_launcher.core.run import Key, Run, SiteState, StopReason
 
 KEEP_REPORTED_SECONDS = 86_400.0
 """How long an ended run is remembered. A placement is redelivered within minutes; a day leaves room for an outage."""
@@ -39,6 +41,8 @@ def decide(state: SiteState, event: on.Event, now: float) -> Decision:
             return _exited(state, event)
         case on.Cancel():
             return _cancel(state, event, now)
+        case on.GangSeen():
+            return _gang_seen(state, event)
         case on.Recovered():
             return _recovered(state, event)
         case on.LaunchTold():
@@ -75,7 +79,34 @@ def _placed(state: SiteState, event: on.Placed, now: float) -> Decision:
         names = ", ".join(other.task_id for other in verdict.superseded)
         return state, [*effects, do.Defer(RETRY_SUPERSEDED_SECONDS, f"task {names} must end first")]
     accepted = run.to("accepted", accepted_at_seconds=now)
-    return state.with_run(accepted), [do.Save(accepted), do.Start(accepted)]
+    return state.with_run(accepted), [do.Save(accepted), _begin(accepted)]
+
+
+def _begin(run: Run) -> Effect:
+    return do.Join(run) if run.waits_for_others else do.Start(run)
+
+
+def _gang_seen(state: SiteState, event: on.GangSeen) -> Decision:
+    run = state.runs.get(event.key)
+    if run is None or run.gang is None:
+        return state, []
+    if not run.active:
+        # Closed in our name after our own part was told: by giving up a node, or before a restart.
+        untold = event.book.closed_by == run.gang.node and not event.book.told
+        return state, [do.TellFinished(run)] if untold else []
+    failed = failed_elsewhere(event.book, run.gang.node)
+    if failed is not None:
+        return _ask_to_stop(state, run, "stopped", failed)
+    if not run.waits_for_others:
+        return state, []
+    try:
+        met = rendezvous(event.book)
+    except ValueError as error:
+        return _end(state, run.key, Understood("error", str(error)))
+    if met is None:
+        return state, []
+    run = run.to("accepted", rendezvous=met)
+    return state.with_run(run), [do.Save(run), do.Start(run)]
 
 
 def _refuse(state: SiteState, run: Run, message: str) -> Decision:
@@ -134,9 +165,11 @@ def _cancel(state: SiteState, event: on.Cancel, now: float) -> Decision:
     return state, effects
 
 
-def _ask_to_stop(state: SiteState, run: Run, reason: str, note: str) -> Decision:
+def _ask_to_stop(state: SiteState, run: Run, reason: StopReason, note: str) -> Decision:
     if run.phase not in ("accepted", "running"):
         return state, []
+    if run.waits_for_others:
+        return _end(state, run.key, Understood(reason, note))
     stopping = run.to("stopping", stop_reason=reason, stop_note=note)
     return state.with_run(stopping), [do.Save(stopping), do.Stop(run.key)]
 
@@ -155,7 +188,7 @@ def _recovered(state: SiteState, event: on.Recovered) -> Decision:
         effects: list[Effect] = [do.Start(run)] if run.started_at_seconds is None else [*untold, do.Follow(run)]
         return state, [*effects, do.Stop(run.key)] if run.phase == "stopping" else effects
     if run.started_at_seconds is None and run.phase == "accepted":
-        return state, [do.Start(run)]
+        return state, [_begin(run)]
     # It had started (or was to be stopped), and nothing of it is left to ask.
     reason = run.stop_reason or "lost"
     note = run.stop_note or "nothing of the run was found after the launcher's restart; its exit code is not known"
@@ -189,9 +222,13 @@ def _tick(state: SiteState, now: float) -> Decision:
                 note = f"stopped after its longest run of {run.timeout_seconds:g} s"
                 state, more = _ask_to_stop(state, run, "timeout", note)
                 effects += more
+        elif run.waits_for_others and now - run.accepted_at_seconds >= JOIN_PATIENCE_SECONDS:
+            note = f"not every node of the gang answered within {JOIN_PATIENCE_SECONDS:g} s"
+            state, more = _end(state, run.key, Understood("refused", note))
+            effects += more
         elif run.phase == "reported" and now - _ended_at(run) > KEEP_REPORTED_SECONDS:
             state = state.without(run.key)
-            effects.append(do.Forget(run.key))
+            effects.append(do.Forget(run))
     for task_id, at in list(state.cancelled.items()):
         if now - at > KEEP_REPORTED_SECONDS:
             state = _without_cancelled(state, task_id)

@@ -22,6 +22,13 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
+class Join:
+    """Tell the other members of its gang that it is ready; answer with ``GangSeen``."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
 class Follow:
     """Publish its output and await its end."""
 
@@ -44,7 +51,10 @@ class TellLaunched:
 
 @dataclass(frozen=True, slots=True)
 class TellFinished:
-    """Publish ``tasks.finished``, move the task's record, and answer with ``Reported``."""
+    """Publish ``tasks.finished``, move the task's record, and answer with ``Reported``.
+
+    The end of a gang's member is told to the other members; ``tasks.finished`` is published by the last.
+    """
 
     run: Run
 
@@ -60,7 +70,7 @@ class Discard:
 class Forget:
     """Remove its record; a placement of it this old is no longer redelivered."""
 
-    key: Key
+    run: Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,7 @@ class Defer:
 Effect = (
     Save
     | Start
+    | Join
     | Follow
     | Stop
     | TellLaunched

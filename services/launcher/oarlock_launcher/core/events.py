@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from oarlock_launcher.core.run import Ending, Key, Run
+from oarlock_schemas import GangBook
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,14 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True)
+class GangSeen:
+    """What the members of a gang have written down."""
+
+    key: Key
+    book: GangBook
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed."""
 
@@ -91,4 +100,4 @@ class Reported:
     key: Key
 
 
-Event = Placed | Started | StartFailed | Exited | Cancel | Tick | Recovered | LaunchTold | Reported
+Event = Placed | Started | StartFailed | Exited | Cancel | GangSeen | Tick | Recovered | LaunchTold | Reported

@@ -14,7 +14,8 @@ Phase = Literal["accepted", "running", "stopping", "ended", "reported"]
 """``accepted``: recorded, not known to have started. ``stopping``: an end was asked for. ``ended``: the outcome is
 known and not yet told. ``reported``: told; kept so that a redelivered placement starts nothing."""
 
-StopReason = Literal["cancelled", "preempted", "timeout", "lost"]
+StopReason = Literal["cancelled", "preempted", "timeout", "lost", "stopped"]
+"""``stopped``: another member of its gang has failed."""
 
 ACTIVE: frozenset[str] = frozenset({"accepted", "running", "stopping"})
 
@@ -48,8 +49,35 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
+class Gang:
+    """What a run is a part of, when its task was placed on several nodes. Ranks go by node, then by device."""
+
+    node: str
+    """The node whose part this run is."""
+    nodes: tuple[str, ...]
+    counts: tuple[int, ...]
+    """Devices on each of ``nodes``."""
+    device_uids: tuple[str, ...]
+    """All devices of the task."""
+
+    @property
+    def node_rank(self) -> int:
+        return self.nodes.index(self.node)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendezvous:
+    """Where the members of a gang meet: by node, its address and a port for each of its devices."""
+
+    addresses: tuple[str, ...]
+    ports: tuple[tuple[int, ...], ...]
+    master_port: int
+    """A port of the first address."""
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
-    """One attempt of one task on this site. Times are seconds since the epoch."""
+    """One attempt of one task on this site; of a gang, this node's part. Times are seconds since the epoch."""
 
     task_id: str
     attempt: int
@@ -77,6 +105,20 @@ class Run:
     outcome: str | None = None
     message: str | None = None
     ending: Ending | None = None
+    gang: Gang | None = None
+    """None: the run is the whole of its task."""
+    rendezvous: Rendezvous | None = None
+    """Set once every member is ready; a member of a gang does not start before."""
+
+    @property
+    def all_device_uids(self) -> list[str]:
+        """The devices of the task, on whatever node."""
+        return [device.uid for device in self.devices] if self.gang is None else list(self.gang.device_uids)
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether nothing of it was begun, because its gang is not complete."""
+        return self.phase == "accepted" and self.gang is not None and self.rendezvous is None
 
     @property
     def key(self) -> Key:

@@ -15,13 +15,14 @@ from typing import Any
 
 from oarlock_launcher.core import effects as do
 from oarlock_launcher.core import events as on
+from oarlock_launcher.core import gang
 from oarlock_launcher.core.decide import decide
 from oarlock_launcher.core.logs import LogLimits, admit, close, open_flow
 from oarlock_launcher.core.outcome import out_of_memory_line
 from oarlock_launcher.core.record import closing_step
 from oarlock_launcher.core.run import Ending, Key, Run, SiteState
-from oarlock_launcher.handlers.telling import finished_event, launched_event, log_event
-from oarlock_launcher.ports import CannotStart, Channel, Handle, RunStore, Runtime, RuntimeUnavailable
+from oarlock_launcher.handlers.telling import finished_event, launched_event, log_event, rfc3339
+from oarlock_launcher.ports import CannotStart, Channel, Handle, Meeting, RunStore, Runtime, RuntimeUnavailable
 from oarlock_runtime import OarlockError, get_logger
 from oarlock_schemas import TaskPlaced
 
@@ -43,6 +44,7 @@ class Site:
         simulated: where runs on simulated devices go.
         store: where runs are written down.
         channel: the bus.
+        meeting: where members of a gang on other nodes reach this one.
         clock: seconds since the epoch.
         limits: of what goes to the bus of a run's output.
     """
@@ -54,6 +56,7 @@ class Site:
         simulated: Runtime,
         store: RunStore,
         channel: Channel,
+        meeting: Meeting,
         clock: Callable[[], float],
         limits: LogLimits | None = None,
     ) -> None:
@@ -62,6 +65,7 @@ class Site:
         self._simulated = simulated
         self._store = store
         self._channel = channel
+        self._meeting = meeting
         self._clock = clock
         self._limits = limits or LogLimits()
         self._state = SiteState()
@@ -81,6 +85,10 @@ class Site:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._recovered.wait(), seconds)
         return self._recovered.is_set()
+
+    async def recovered(self) -> None:
+        """Return when what an earlier launcher left behind has been taken over."""
+        await self._recovered.wait()
 
     async def recover(self) -> None:
         """Take over what an earlier launcher left. Placements are taken only after that."""
@@ -141,6 +149,8 @@ class Site:
             case do.Start(run):
                 self._stops.setdefault(run.key, asyncio.Event())
                 self._spawn(self._begin(run))
+            case do.Join(run):
+                self._spawn(self._insist(partial(self._join, run)))
             case do.Follow(run):
                 self._spawn(self._watch(run))
             case do.Stop(key):
@@ -151,12 +161,18 @@ class Site:
                 self._spawn(self._tell(run.key, lambda: self._tell_finished(run)))
             case do.Discard(key):
                 self._spawn(self._discard(self._state.runs[key]))
-            case do.Forget(key):
-                self._store.forget(key)
+            case do.Forget(run):
+                self._store.forget(run.key)
+                if run.gang is not None:
+                    self._spawn(self._insist(partial(self._channel.forget_gang, run)))
             case do.RememberCancel(task_id):
                 self._store.remember_cancel(task_id, self._clock())
             case do.ForgetCancel(task_id):
                 self._store.forget_cancel(task_id)
+
+    async def _join(self, run: Run) -> None:
+        ports = self._meeting.free_ports(len(run.devices) + 1)
+        self.happened(on.GangSeen(run.key, await self._channel.join(run, self._meeting.address, ports)))
 
     def _runtime(self, run: Run) -> Runtime:
         return self._simulated if run.simulated else self._real
@@ -241,6 +257,7 @@ class Site:
 
     async def _pump(self, run: Run, tail: deque[str]) -> None:
         published = self._store.log_position(run.key)
+        member = None if run.gang is None else run.gang.node
         flow = open_flow(self._limits, self._clock())
         number = 0
         async for line in self._runtime(run).follow(run):
@@ -250,11 +267,11 @@ class Site:
                 continue
             flow, out = admit(flow, line, self._limits, self._clock())
             for each in out:
-                await self._insist(partial(self._channel.log, log_event(run, each, self._clock())))
+                await self._insist(partial(self._channel.log, log_event(run, each, self._clock()), member))
             if number % _POSITION_EVERY_LINES == 0:
                 self._store.save_log_position(run.key, number)
         for each in close(flow, number):
-            await self._insist(partial(self._channel.log, log_event(run, each, self._clock())))
+            await self._insist(partial(self._channel.log, log_event(run, each, self._clock()), member))
         self._store.save_log_position(run.key, number)
 
     async def _end(self, key: Key) -> None:
@@ -267,16 +284,30 @@ class Site:
 
     async def _tell_launched(self, run: Run) -> None:
         await self._move(run, "running")
-        await self._channel.launched(launched_event(run, self.name_of(run), self._runtime(run).name))
+        member = None if run.gang is None else run.gang.node
+        await self._channel.launched(launched_event(run, self.name_of(run), self._runtime(run).name), member)
         self.happened(on.LaunchTold(run.key))
 
     async def _tell_finished(self, run: Run) -> None:
+        if run.gang is None:
+            await self._tell_end(run)
+        else:
+            # The book may have been written by an earlier try, or by another member for us.
+            started = None if run.started_at_seconds is None else rfc3339(run.started_at_seconds)
+            book = await self._channel.end_member(
+                run, started, finished_event(run, self.name, self._clock()).finished_at
+            )
+            if book is not None and book.closed_by == run.gang.node and not book.told:
+                await self._tell_end(gang.whole(book, run))
+                await self._channel.gang_told(run)
+        self.happened(on.Reported(run.key))
+
+    async def _tell_end(self, run: Run) -> None:
         step = closing_step(str(run.outcome), ends_task=run.final_if_failed, retry_on_oom=run.retry_on_oom)
         if step is not None:
             await self._move(run, step)
         peak = run.ending.peak_process_bytes if run.ending else None
         await self._channel.finished(finished_event(run, self.name_of(run), self._clock()), peak)
-        self.happened(on.Reported(run.key))
 
     def name_of(self, run: Run) -> str:
         """The site a run was placed on: ours, or a simulated one that we serve."""

@@ -51,7 +51,7 @@ def finished_event(run: Run, site: str, now: float) -> TaskFinished:
         outcome=outcome,
         exit_code=ending.exit_code if ending else None,
         message=run.message,
-        device_uids=[device.uid for device in run.devices],
+        device_uids=run.all_device_uids,
         started_at=None if run.started_at_seconds is None else rfc3339(run.started_at_seconds),
         finished_at=rfc3339(ending.ended_at_seconds if ending and ending.ended_at_seconds else now),
         log_tail=[shorten(line, _TAIL_LINE_LENGTH) for line in (ending.log_tail[-_TAIL_LINES:] if ending else ())],
@@ -65,7 +65,7 @@ def log_event(run: Run, line: Line, now: float) -> LogLine:
         task_id=run.task_id,
         attempt=run.attempt,
         stream=line.stream,
-        line=shorten(line.text, LINE_SCHEMA_MAX_LENGTH),
+        line=shorten(line.text if run.gang is None else f"[{run.gang.node}] {line.text}", LINE_SCHEMA_MAX_LENGTH),
         number=line.number,
         at=rfc3339(now),
     )

@@ -77,6 +77,7 @@ def demand_of(event: TaskProfiled, record: TaskRecord | None, fleet: Mapping[str
         duration_seconds=durations,
         run_timeout_seconds=run_timeout,
         strategy=strategy,
+        span_nodes=policy.several_nodes,
         device_bytes_by_count=_by_count(portrait.memory.parts, peak.device_bytes, strategy, count),
         max_devices=MAX_AUTO_DEVICES,
         timeout_seconds=task.scheduler.timeout_seconds,

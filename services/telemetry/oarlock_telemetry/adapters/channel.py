@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import TypeVar
 
 from pydantic import BaseModel
@@ -52,9 +52,9 @@ class BusChannel:
                 return
         await self._bus.publish(subject, record, msg_id=f"{record.task_id}:completed:{record.attempt}")
 
-    async def launch_of(self, key: Key) -> TaskLaunched | None:
+    async def launch_of(self, key: Key, nodes: Collection[str]) -> TaskLaunched | None:
         async for message in _stored(self._bus, self._bus.subjects.launched(key[0])):
-            if (event := _parsed(TaskLaunched, message, key[1])) is not None:
+            if (event := _parsed(TaskLaunched, message, key[1])) is not None and event.node in nodes:
                 return event
         return None
 

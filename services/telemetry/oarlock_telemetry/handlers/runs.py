@@ -70,8 +70,8 @@ class RunFollower:
         key = (event.task_id, event.attempt)
         facts = None
         if key not in self._state.runs:
-            launched = await self._channel.launch_of(key)
-            if launched is None or launched.node not in self._nodes:
+            launched = await self._channel.launch_of(key, self._nodes)
+            if launched is None:
                 return
             facts = await self._facts(launched)
         finish = finish_of(event, _bytes(context.headers.get(PEAK_HEADER)))

@@ -16,7 +16,7 @@ from oarlock_launcher.adapters.docker.engine import Engine
 from oarlock_launcher.core import container as box
 from oarlock_launcher.core.container import docker_run_line
 from oarlock_launcher.core.logs import Line
-from oarlock_launcher.core.run import DeviceGrant, Ending, Key, Run
+from oarlock_launcher.core.run import DeviceGrant, Ending, Gang, Key, Run
 from oarlock_launcher.ports import Code, Devices, Handle, RuntimeUnavailable
 from oarlock_schemas import TaskPlaced
 
@@ -25,7 +25,10 @@ _NEVER = "0001-01-01T00:00:00Z"
 
 
 class DockerRuntime:
-    """See ``ports.Runtime``. ``root`` holds one folder per run, for its code and output."""
+    """See ``ports.Runtime``. ``root`` holds one folder per run, for its code and output.
+
+    ``node``: the one whose containers these are, where several launchers of the site may share an engine; None: all.
+    """
 
     name = "docker"
 
@@ -38,8 +41,10 @@ class DockerRuntime:
         policy: plan.ContainerPolicy,
         *,
         grace_seconds: float = 10.0,
+        node: str | None = None,
     ) -> None:
         self._root = root
+        self._node = node
         self._engine = engine
         self._code = code
         self._devices = devices
@@ -120,7 +125,7 @@ class DockerRuntime:
         found: dict[Key, Run] = {}
         for attributes in await self._engine.of_site(self._policy.site):
             run = from_labels(attributes)
-            if run is None:
+            if run is None or (self._node is not None and any(device.node != self._node for device in run.devices)):
                 continue
             if attributes["State"]["StartedAt"] == _NEVER:
                 await self._engine.remove(attributes["Id"])
@@ -168,6 +173,7 @@ def from_labels(attributes: dict[str, Any]) -> Run | None:
             exclusive=found.get(box.LABEL_EXCLUSIVE) == "true",
             accepted_at_seconds=_seconds(attributes.get("Created")) or 0.0,
             timeout_seconds=None if timeout is None else float(timeout),
+            gang=_gang(found.get(box.LABEL_GANG)),
         )
     except (KeyError, TypeError, ValueError):
         return None
@@ -180,6 +186,15 @@ def from_labels(attributes: dict[str, Any]) -> Run | None:
         pid=state.get("Pid") or None,
         started_at_seconds=_seconds(state.get("StartedAt")) or run.accepted_at_seconds,
     )
+
+
+def _gang(text: str | None) -> Gang | None:
+    """The gang a container belongs to, as its label says."""
+    if text is None:
+        return None
+    read = json.loads(text)
+    nodes, uids = tuple(map(str, read["nodes"])), tuple(map(str, read["device_uids"]))
+    return Gang(str(read["node"]), nodes, tuple(map(int, read["counts"])), uids)
 
 
 def _seconds(text: str | None) -> float | None:

@@ -166,9 +166,10 @@ class ProcessRuntime:
         await self._code.fetch(source, folder.code)
         await asyncio.to_thread(_own, folder, self._account)
         vendor, framework = run.devices[0].vendor, plan.framework_of(placed)
-        visibility = {**access.environment, **framework_environment(vendor, framework, len(run.devices))}
+        told = framework_environment(vendor, framework, len(run.all_device_uids))
+        visibility = {**access.environment, **told, **plan.gang_environment(run, placed)}
         try:
-            what = plan.program(placed, entry_of(source, folder.code), visibility, None)
+            what = plan.program(run, placed, entry_of(source, folder.code), visibility, None)
             command = command_line(what, self._policy.python)
         except NothingToRun as error:
             raise CannotStart(str(error)) from error
@@ -176,7 +177,7 @@ class ProcessRuntime:
             self._base_environment(folder) | plan.array_variables(placed),
             placed.task.environment,
             visibility,
-            access.unset,
+            {*access.unset, *plan.reserved_variables(run)},
         )
         folder.write_plan(
             {
