@@ -1,13 +1,14 @@
 """Decisions per second and their latency, on one core, for fleets of several sizes and queues of several lengths.
 
-    python -m benchmarks.decision_rate.run [--decisions 6000] [--policy NAME] [--large] [--explain N] [--best-of N] [--check]
+    python -m benchmarks.decision_rate.run [--decisions 6000] [--policy NAME] [--large] [--explain N] [--best-of N]
+                                           [--check]
 
 A decision is one call of `core.machine.decide`: an arrival, or an end together with what it frees. Arrivals of a mix
 of shared, single and gang tasks fill the fleet; from then on one random run ends for each that arrives. Fleet and tasks
 are made by the seed; no data is needed. Times are the thread's own processor time, so that other programs on the
-machine do not count as long as they leave the processor's caches alone. --best-of repeats each row and keeps the fastest
-run, which is the one least disturbed (as `timeit` does it). --large adds 100,000 devices. --check exits 1 where a
-promise is broken, by the best of three unless --best-of says otherwise.
+machine do not count as long as they leave the processor's caches alone. --best-of repeats each row and keeps the
+fastest run, which is the one least disturbed (as `timeit` does it). --large adds 100,000 devices. --check exits 1
+where a promise is broken, by the best of three unless --best-of says otherwise.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,18 @@ from oarlock_matcher.core.state import MatcherState
 from oarlock_runtime import Bus, EmbeddedServer, Service
 
 from .conftest import Fleet, device, leading, profiled
+
+
+async def oarlock(nats: EmbeddedServer, *arguments: str) -> str:
+    """What the command prints."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OARLOCK_")}
+    environment |= {"OARLOCK_NATS_URL": nats.url, "OARLOCK_NATS_TOKEN": nats.token or ""}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "oarlock", *arguments), env=environment, stdout=asyncio.subprocess.PIPE
+    )
+    printed, _ = await process.communicate()
+    assert process.returncode == 0
+    return printed.decode()
 
 
 async def test_a_task_may_name_its_policy_and_else_the_operators_do(bus: Bus, fleet: Fleet, matcher: Service) -> None:
@@ -50,6 +64,7 @@ async def test_from_the_shadow_it_is_recorded_and_its_standing_told(
     await fleet.add(device("GPU-a"), device("GPU-b", "RTX 3090", "n2", 24))
     client = AsyncClient(bus)
     assert await client.policy_standing() is None
+    assert json.loads(await oarlock(nats, "policy", "standing")) is None
     async with (
         await Bus.connect(nats.url, token=nats.token, name="m") as own,
         leading(own, "m", DecisionLog(path)) as service,
@@ -72,6 +87,7 @@ async def test_from_the_shadow_it_is_recorded_and_its_standing_told(
         assert count("oarlock_shadow_decisions_total", {"policy": "rl_based", "agrees": "yes"}) >= 1
         assert count("oarlock_learned_policy_trusted", {"policy": "rl_based"}) == 1
         assert count("oarlock_policy_regret_percent", {"policy": "rule_based"}) is not None
+        assert json.loads(await oarlock(nats, "policy", "standing")) == told
         assert told["recent"] and len(told["recent"]) == told["rehearsals"]
     assert all(mismatches == [] for _, _, mismatches in replay_file(path))
     # The next leader goes on from there.

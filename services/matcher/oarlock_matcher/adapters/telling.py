@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from oarlock_matcher.adapters.kernel_support import remark
 from oarlock_matcher.core import effects as fx
 from oarlock_matcher.core.events import StandingSeen
 from oarlock_matcher.core.policies.learned_weights import SHIPPED
@@ -14,6 +15,7 @@ from oarlock_schemas import (
     DeviceReason,
     DeviceState,
     PlacedDevice,
+    Portrait,
     TaskPlaced,
     TaskProfiled,
     TaskQueued,
@@ -170,15 +172,20 @@ def standing_seen(document: Mapping[str, Any], learned_version: str | None) -> S
     return StandingSeen(trusted, max(0, rehearsals), recent, experience)
 
 
-def _algorithm_reason(effect: fx.Placed) -> str | None:
-    """Why another policy answered than was asked, and what the one in the shadow would have done."""
+def _algorithm_reason(effect: fx.Placed, portrait: Portrait, devices: Iterable[DeviceState]) -> str | None:
+    """Why another policy answered than was asked, what the one in the shadow would have done, and which operators will
+    not run on the devices themselves."""
+    told = [] if effect.policy_note is None else [effect.policy_note]
     shadow = effect.shadow
-    if shadow is None:
-        return effect.policy_note
-    beside = f"{shadow.policy} in the shadow " + (
-        "agrees" if shadow.agrees else f"would have taken {shadow.node} ({shadow.kind})"
-    )
-    return beside if effect.policy_note is None else f"{effect.policy_note}; {beside}"
+    if shadow is not None:
+        other = "agrees" if shadow.agrees else f"would have taken {shadow.node} ({shadow.kind})"
+        told.append(f"{shadow.policy} in the shadow {other}")
+    operators = [kernel.name for kernel in portrait.kernels]
+    for kind, vendor in sorted({(device.kind, device.vendor) for device in devices}):
+        about = remark(kind, vendor, portrait.framework, operators)
+        if about is not None:
+            told.append(about)
+    return "; ".join(told) or None
 
 
 def placed(
@@ -213,7 +220,9 @@ def placed(
         predicted_bytes=peak.device_bytes,
         predicted_step_seconds=effect.step_seconds,
         algorithm=effect.policy,
-        algorithm_reason=_algorithm_reason(effect),
+        algorithm_reason=_algorithm_reason(
+            effect, profiled.portrait, [devices[share.device_uid] for share in effect.shares]
+        ),
         score=effect.score,
         candidates=[
             Candidate(device_uids=[], kind=c.kind, node=c.node, score=c.score, parts=dict(c.parts))
