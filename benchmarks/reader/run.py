@@ -94,21 +94,7 @@ def main() -> int:
     rows = [row for result in results for row in rows_of(result)]
     causes = failures(results)
     if not options.no_speed:
-        fast = speed.measure()
-        rows += [
-            ("a plain script in process, processor seconds", f"{fast.plain_seconds:.3f}", "0.1"),
-            (
-                "the whole `oarlock explain`, wall / processor seconds",
-                f"{fast.command_seconds:.2f} / {fast.command_cpu_seconds:.2f}",
-                "0.6",
-            ),
-            (
-                f"a transformer of {fast.billion_parameters / 1e9:.2f} billion parameters, processor seconds",
-                f"{fast.billion_seconds:.2f}",
-                "5",
-            ),
-            ("memory of all that, MiB", f"{fast.peak_mib:.0f}", "500"),
-        ]
+        rows += speed.rows_of(speed.measure(), speed.from_source())
     if not options.no_foreign:
         read = foreign.measure()
         rows += foreign.rows_of(read)
