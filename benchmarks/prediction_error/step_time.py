@@ -2,8 +2,7 @@
 
 timm's training benchmark on an RTX 3090 (AMP): two constants are fitted on the model families that are not scored
 (fixed folds by family), in the forms of :data:`FORMS`: a factor with either a time per kernel launch or the slowdown of
-depthwise convolutions, the latter also with the product's own time of the shortest kernel added per launch; the form
-with all three fitted is shown for comparison.
+depthwise convolutions; the form with all three is shown for comparison.
 Gavel's table: which of K80, P100 and V100 is the fastest, by our step times; regret is the speed lost.
 """
 
@@ -128,16 +127,12 @@ def timm(folder: Path, library_paths: Sequence[Path], limit: int) -> list[Timed]
     return found
 
 
-_SHORTEST = cost.KERNEL_SECONDS * 1e6
-"""Microseconds; the product's own constant, not fitted here."""
-
 Constants = tuple[float, float, int]
 """A factor on the roofline, seconds of a kernel launch, the slowdown of depthwise convolutions."""
 
 FORMS: dict[str, tuple[Sequence[float], Sequence[int]]] = {
     "factor and launch": (range(0, 40, 2), (1,)),
     "factor and depthwise": ((0,), range(1, 13)),
-    "factor and depthwise, the shortest kernel's time added for each": ((_SHORTEST,), range(1, 13)),
     "all three": (range(0, 40, 4), range(1, 9)),
 }
 """What is searched besides the factor: microseconds of a launch, and slowdowns of depthwise convolutions."""
