@@ -13,7 +13,7 @@ from typing import Any
 from oarlock.bundle import BundleError
 from oarlock_profiler.adapters.devices import catalogue, spec_named
 from oarlock_profiler.adapters.portray import Job, NothingToRead, job_of, portray
-from oarlock_profiler.adapters.sources import SourcesError
+from oarlock_profiler.adapters.sources import SourcesError, wrong_library_path
 from oarlock_profiler.core import calibration
 from oarlock_profiler.core.devices import DeviceSpec
 from oarlock_schemas import Portrait, TaskSubmitted, read, read_yaml
@@ -51,8 +51,12 @@ def explain_path(
     Raises:
         UnknownDevice: ``gpu`` names no device kind.
         oarlock_schemas.InvalidMessage: the task file does not fit the schema.
-        oarlock.bundle.BundleError: there is nothing to read.
+        oarlock.bundle.BundleError: there is nothing to read, or no library lies where one should.
     """
+    for folder in library_paths:
+        wrong = wrong_library_path(folder)
+        if wrong is not None:
+            raise BundleError(f"--library-path: {wrong}")
     job = _job(script, arguments, entry, environment or {}, world_size)
     target = _target(gpu)
     fleet = (target,) if target is not None else tuple(spec for name in _SHOWN if (spec := spec_named(name)))

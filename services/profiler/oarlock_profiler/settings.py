@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from oarlock_profiler.adapters.sources import wrong_library_path
 from oarlock_runtime import RuntimeSettings
 
 
@@ -23,8 +24,17 @@ class ProfilerSettings(RuntimeSettings):
     )
 
     def library_paths(self) -> list[Path]:
-        """``library_path`` as folders."""
-        return [Path(part) for part in self.library_path.split(":") if part]
+        """``library_path`` as folders.
+
+        Raises:
+            ValueError: no module can be found under one of them.
+        """
+        folders = [Path(part) for part in self.library_path.split(":") if part]
+        for folder in folders:
+            wrong = wrong_library_path(folder)
+            if wrong is not None:
+                raise ValueError(f"OARLOCK_LIBRARY_PATH: {wrong}")
+        return folders
 
     def roots(self) -> list[Path]:
         """``source_roots`` as folders."""

@@ -66,6 +66,37 @@ class Library:
         return None
 
 
+def wrong_library_path(folder: Path) -> str | None:
+    """Why no module can be found under ``folder``, and what to give instead; None when some can."""
+    if not folder.exists():
+        return f"{folder} does not exist; give the folder that holds the library's package, such as site-packages"
+    if not folder.is_dir():
+        unpack = "unpack it and give that folder" if folder.suffix in {".whl", ".zip", ".gz"} else "give its folder"
+        return f"{folder} is a file; {unpack}"
+    if (folder / "__init__.py").is_file():
+        return f"{folder} is the package itself; give the folder that holds it: {folder.parent}"
+    try:
+        children = list(folder.iterdir())
+    except OSError as error:
+        return f"{folder} cannot be read: {error.strerror}"
+    if any(_is_module(child) for child in children):
+        return None
+    inner = [child for child in children if child.is_dir() and any(map(_is_module, _listed(child)))]
+    nearer = f"; perhaps {inner[0]} is meant" if inner else ""
+    return f"{folder} holds no Python module or package{nearer}"
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _is_module(path: Path) -> bool:
+    return path.suffix == ".py" or (path / "__init__.py").is_file()
+
+
 class TextSources:
     """Texts in memory, by relative path."""
 
@@ -152,7 +183,11 @@ class FolderSources:
     def exists(self, path: str) -> bool:
         """Whether there is such a file or folder."""
         inside = self._inside(path)
-        return inside is not None and inside.exists()
+        try:
+            return inside is not None and inside.exists()
+        except OSError:
+            # a name longer than the file system takes
+            return False
 
     def listdir(self, path: str) -> Sequence[str]:
         """Names in a folder, sorted."""

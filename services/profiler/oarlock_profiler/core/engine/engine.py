@@ -22,6 +22,9 @@ from oarlock_profiler.core.engine.trace import Filters, Op, Storage, StorageKind
 from oarlock_profiler.core.findings import Findings, Where
 from oarlock_profiler.core.reading import TensorSpec
 
+_NOTED_INPUTS = 16
+"""Tensors of one model call that are remembered."""
+
 Mode = Literal["fresh", "alias", "reuse", "expand", "none"]
 Saved = "Tensor | str | int | None"
 ONLY_LISTED = 2
@@ -63,7 +66,8 @@ class Engine:
         """Layers whose parameters were asked for as a whole: what an optimiser is given, called by itself or not."""
         self.backward_where: Where | None = None
         """The line that last started a backward pass."""
-        self.step_inputs: list[tuple[Shape, str]] = []
+        self.step_inputs: list[TensorSpec] = []
+        """What the first call of a model in this training step was given."""
         self.backward_calls = 0
         """How often the script asked for a backward pass, of unknown losses too."""
         self.unstepped = 0
@@ -131,10 +135,16 @@ class Engine:
         self.step_inputs = []
         self.trace.step_end()
 
-    def note_inputs(self, values: Any) -> None:
-        """Remember what the first model call of a training step is given (shape and type of each tensor)."""
+    def note_inputs(self, root: LayerInstance, values: Sequence[Any]) -> None:
+        """A model is called by itself: remember what it was first given, and what the first call of a step was."""
+        known = id(root) in self.root_inputs
+        if known and (self.step_inputs or not self.grad_enabled):
+            return
+        given = [TensorSpec(t.shape, t.dtype) for t in flatten_tensors(values)[:_NOTED_INPUTS] if t.shape is not None]
+        if not known:
+            self.root_inputs[id(root)] = given
         if self.grad_enabled and not self.step_inputs:
-            self.step_inputs = [(t.shape, t.dtype) for t in flatten_tensors(values) if t.shape]
+            self.step_inputs = [spec for spec in given if spec.shape]
 
     def release_dropped_models(self) -> None:
         """Free what only ``roots`` still holds: models that the script has dropped (one fold of several, an ablation).

@@ -24,7 +24,6 @@ from oarlock_profiler.core.interpreter.values import (
 from oarlock_profiler.core.overlays.calling import dtype_name, engine_of, integers
 from oarlock_profiler.core.overlays.devices import move_in_place, place_of, targets
 from oarlock_profiler.core.overlays.registry import native_class, register
-from oarlock_profiler.core.reading import TensorSpec
 
 LIBRARIES = ("torch", "paddle")
 
@@ -70,11 +69,9 @@ def call_layer(context: Context, self: Value, *args: Value, **kwargs: Value) -> 
                 engine.release_dropped_models()
                 engine.roots.append(self)
                 self.assign_paths()
-                given = flatten_tensors([*args, *kwargs.values()])[:16]
-                engine.root_inputs[id(self)] = [TensorSpec(t.shape, t.dtype) for t in given if t.shape is not None]
             if engine.trace.phase == "setup":
                 engine.trace.phase = "forward"
-            engine.note_inputs([args, kwargs])
+            engine.note_inputs(self, [*args, *kwargs.values()])
     if len(engine.module_stack) > 200:
         return context.unknown("layers nested more than 200 deep")
     positional: list[Value] = list(args)

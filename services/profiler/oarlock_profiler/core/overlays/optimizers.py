@@ -20,7 +20,7 @@ from oarlock_profiler.core.interpreter.values import BoundMethod, Class, Context
 from oarlock_profiler.core.overlays.optimizer_rules import OTHERS, PADDLE, TORCH, Rule, adjusted, state_tensors
 from oarlock_profiler.core.overlays.registry import native_class, register
 from oarlock_profiler.core.overlays.training_notes import Batch, notes
-from oarlock_profiler.core.reading import OptimizerInfo, TensorSpec
+from oarlock_profiler.core.reading import OptimizerInfo
 
 LIBRARIES = (
     "torch",
@@ -319,7 +319,7 @@ def finish_step(context: Context, self: OptimizerInstance) -> None:
     if found.batch is not None:
         found.trained = found.batch
     elif context.engine.step_inputs:
-        inputs = [TensorSpec(shape, dtype) for shape, dtype in context.engine.step_inputs]
+        inputs = context.engine.step_inputs
         found.trained = Batch(inputs[0].shape[0], inputs, None, context.where)
     if found.batches and self.steps > context.engine.trace.steps:
         found.batches_per_step, found.batches = found.batches, 0
