@@ -255,12 +255,22 @@ pure("textwrap.wrap", lambda text, width=70, **_k: textwrap.wrap(text, min(width
 unknown_result(
     "str", "a digest or an id", "hashlib.md5", "hashlib.sha1", "hashlib.sha256", "hashlib.new", "hashlib.sha512",
     "uuid.uuid4", "uuid.uuid1", "uuid.UUID", "hashlib.blake2b", "base64.b64encode", "base64.b64decode",
-    "unicodedata.normalize", "struct.pack", "struct.unpack", "struct.calcsize", "zlib.compress", "zlib.decompress",
+    "unicodedata.normalize", "struct.pack", "zlib.compress", "zlib.decompress",
     "zlib.crc32", "binascii.hexlify", "array.array", "html.unescape", "html.escape", "difflib.SequenceMatcher",
     "traceback.format_exc", "traceback.format_exception", "traceback.extract_stack", "pprint.pformat",
     "shlex.quote", "tabulate.tabulate", "prettytable.PrettyTable", "unicodedata.category",
     "difflib.get_close_matches",
 )  # fmt: skip
+unknown_result("int", "the size of a format", "struct.calcsize")
+
+
+@entry("struct.unpack", "struct.unpack_from", "struct.iter_unpack")
+def unpacked(m: Any, *_args: Value, **_kw: Value) -> Value:
+    """Numbers of a binary record."""
+    why = "the file's contents are not in the script"
+    return Unknown(why, m.where, "list", item=Unknown(why, m.where, "int"))
+
+
 pure("shlex.split", lambda text, *_a, **_k: shlex.split(text) if len(text) < 10_000 else [text], "list")
 nothing(
     "traceback.print_exc", "traceback.print_stack", "traceback.print_exception", "pprint.pprint", "pprint.pp",
