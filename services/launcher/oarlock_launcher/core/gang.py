@@ -87,13 +87,13 @@ def lose(book: GangBook | None, node: str, by: str, message: str, at: str) -> Ga
 
 
 def rendezvous(book: GangBook) -> Rendezvous | None:
-    """Where the members meet, once all are ready.
+    """Where the members meet, once all have been ready; a short one may have ended since.
 
     Raises:
         ValueError: they cannot reach each other by the addresses they gave.
     """
     members = [book.members.get(node) for node in book.nodes]
-    ready = [m for m in members if m is not None and m.phase == "ready" and m.address is not None]
+    ready = [m for m in members if m is not None and m.address is not None]
     if len(ready) < len(book.nodes) or ready[0].master_port is None:
         return None
     addresses = tuple(str(member.address) for member in ready)

@@ -21,7 +21,7 @@ from oarlock_launcher.core.logs import LogLimits, admit, close, open_flow
 from oarlock_launcher.core.outcome import out_of_memory_line
 from oarlock_launcher.core.record import closing_step
 from oarlock_launcher.core.run import Ending, Key, Run, SiteState
-from oarlock_launcher.handlers.telling import finished_event, launched_event, log_event, rfc3339
+from oarlock_launcher.handlers.telling import finished_event, gang_times, launched_event, log_event, times_of
 from oarlock_launcher.ports import CannotStart, Channel, Handle, Meeting, RunStore, Runtime, RuntimeUnavailable
 from oarlock_runtime import OarlockError, get_logger
 from oarlock_schemas import TaskPlaced
@@ -289,25 +289,23 @@ class Site:
         self.happened(on.LaunchTold(run.key))
 
     async def _tell_finished(self, run: Run) -> None:
+        times = times_of(run, self._clock())
         if run.gang is None:
-            await self._tell_end(run)
+            await self._tell_end(run, times)
         else:
             # The book may have been written by an earlier try, or by another member for us.
-            started = None if run.started_at_seconds is None else rfc3339(run.started_at_seconds)
-            book = await self._channel.end_member(
-                run, started, finished_event(run, self.name, self._clock()).finished_at
-            )
+            book = await self._channel.end_member(run, *times)
             if book is not None and book.closed_by == run.gang.node and not book.told:
-                await self._tell_end(gang.whole(book, run))
+                await self._tell_end(gang.whole(book, run), gang_times(book))
                 await self._channel.gang_told(run)
         self.happened(on.Reported(run.key))
 
-    async def _tell_end(self, run: Run) -> None:
+    async def _tell_end(self, run: Run, times: tuple[str | None, str]) -> None:
         step = closing_step(str(run.outcome), ends_task=run.final_if_failed, retry_on_oom=run.retry_on_oom)
         if step is not None:
             await self._move(run, step)
         peak = run.ending.peak_process_bytes if run.ending else None
-        await self._channel.finished(finished_event(run, self.name_of(run), self._clock()), peak)
+        await self._channel.finished(finished_event(run, self.name_of(run), times), peak)
 
     def name_of(self, run: Run) -> str:
         """The site a run was placed on: ours, or a simulated one that we serve."""

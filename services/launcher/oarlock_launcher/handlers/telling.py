@@ -7,7 +7,7 @@ from typing import Any
 
 from oarlock_launcher.core.logs import LINE_SCHEMA_MAX_LENGTH, Line, shorten
 from oarlock_launcher.core.run import Run
-from oarlock_schemas import LogLine, TaskFinished, TaskLaunched
+from oarlock_schemas import GangBook, LogLine, TaskFinished, TaskLaunched
 
 _TAIL_LINES = 50
 _TAIL_LINE_LENGTH = 1000
@@ -40,7 +40,21 @@ def launched_event(run: Run, site: str, runtime: str) -> TaskLaunched:
     )
 
 
-def finished_event(run: Run, site: str, now: float) -> TaskFinished:
+def times_of(run: Run, now: float) -> tuple[str | None, str]:
+    """When an ended run began, if it did, and when it ended."""
+    ended = run.ending.ended_at_seconds if run.ending else None
+    return None if run.started_at_seconds is None else rfc3339(run.started_at_seconds), rfc3339(ended or now)
+
+
+def gang_times(book: GangBook) -> tuple[str | None, str]:
+    """When the first member of an ended gang began, if any did, and when the last ended."""
+    members = book.members.values()
+    started = [member.started_at for member in members if member.started_at is not None]
+    ended = [member.finished_at for member in members if member.finished_at is not None]
+    return min(started, default=None), max(ended)
+
+
+def finished_event(run: Run, site: str, times: tuple[str | None, str]) -> TaskFinished:
     """`tasks.finished` of an ended run."""
     ending = run.ending
     outcome: Any = run.outcome
@@ -52,8 +66,8 @@ def finished_event(run: Run, site: str, now: float) -> TaskFinished:
         exit_code=ending.exit_code if ending else None,
         message=run.message,
         device_uids=run.all_device_uids,
-        started_at=None if run.started_at_seconds is None else rfc3339(run.started_at_seconds),
-        finished_at=rfc3339(ending.ended_at_seconds if ending and ending.ended_at_seconds else now),
+        started_at=times[0],
+        finished_at=times[1],
         log_tail=[shorten(line, _TAIL_LINE_LENGTH) for line in (ending.log_tail[-_TAIL_LINES:] if ending else ())],
         simulated=run.simulated,
     )
