@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+import time
 import zipfile
 from pathlib import Path
 
@@ -16,7 +17,11 @@ from oarlock_profiler.adapters.sources import (
     SourcesError,
     archive_sources,
     open_sources,
+    text_sources,
 )
+from oarlock_profiler.core.portrait import build
+from oarlock_profiler.core.reader import read
+from oarlock_profiler.core.reading import Request
 
 SOURCE = ["import math\n", "x = math.sqrt(16)\n"]
 
@@ -77,3 +82,29 @@ def test_a_notebook_past_its_own_limit_is_data(tmp_path: Path) -> None:
 def test_what_only_calls_itself_a_notebook_has_the_limit_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "train.ipynb").write_bytes(b"#" * (MAX_FILE_BYTES + 1))
     assert open_sources(tmp_path / "train.ipynb").read("train.ipynb") is None
+
+
+def test_an_archive_without_its_entry_says_so_at_a_place() -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as made:
+        made.writestr("other.py", "x = 1")
+    sources = archive_sources(buffer.getvalue(), entry="main.py")
+    portrait = build(read(Request("main.py"), sources, time.monotonic))
+    (told,) = [unknown for unknown in portrait.unknowns if "is not in the bundle" in unknown.why]
+    assert (told.file, told.line) == ("main.py", 1)
+
+
+def test_a_name_longer_than_the_file_system_takes(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text("import " + "a" * 400 + "\nx = open('b' * 4000)\n")
+    sources = open_sources(tmp_path)
+    reading = read(Request("main.py"), sources, time.monotonic)
+    assert reading.stopped is None
+    assert not sources.exists("a" * 400)
+
+
+def test_sizes_given_as_a_range_without_end() -> None:
+    script = "import paddle\nx = paddle.zeros([2, 3]).transpose(range(10**12))\ny = paddle.zeros(range(10**30))\n"
+    started = time.monotonic()
+    reading = read(Request("main.py"), text_sources({"main.py": script}), time.monotonic)
+    assert reading.stopped is None
+    assert time.monotonic() - started < 20

@@ -11,6 +11,8 @@ from oarlock_schemas import Evidence, UnknownFact
 from oarlock_schemas.portrait import How
 
 MAX_TEXT = 400
+_STOPPED = ("the rest of the script", "the entry script")
+"""Unknowns that say why, and where, the reading ended."""
 
 
 class Notes:
@@ -22,7 +24,7 @@ class Notes:
             for fact in reading.findings.facts
         ]
         self.unknowns = [unknown(gap.what, gap.why, gap.assumed, gap.where) for gap in reading.findings.gaps.values()]
-        if reading.stopped and not any(gap.what == "the rest of the script" for gap in self.unknowns):
+        if reading.stopped and not any(gap.what in _STOPPED for gap in self.unknowns):
             self.unknowns.append(unknown("the rest of the script", reading.stopped))
         if reading.trace.truncated:
             self.unknowns.append(unknown("the rest of the steps", f"the trace was cut at {reading.trace.limit} events"))

@@ -15,7 +15,7 @@ from oarlock_profiler.core.engine.engine import Engine
 from oarlock_profiler.core.engine.shapes import ShapeError
 from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.interpreter.errors import EXCEPTIONS, Raised, exception
-from oarlock_profiler.core.interpreter.values import MISSING, Context, HostObject, Native, Unknown, Value
+from oarlock_profiler.core.interpreter.values import MISSING, Context, HostObject, Native, Unknown, Value, length
 from oarlock_profiler.core.overlays.registry import register
 
 RENAMED = {
@@ -248,6 +248,10 @@ def integer(value: Value, default: int | None = None) -> int:
     raise Unknowable(f"{type(value).__name__} where an integer is expected")
 
 
+MOST_SIZES = 1_000_000
+"""Items of a list of sizes that are looked at (a size of one dimension each, or how an axis is cut)."""
+
+
 def integers(value: Value) -> tuple[int, ...]:
     """A list of sizes or axes; one integer counts as a list of one.
 
@@ -255,6 +259,8 @@ def integers(value: Value) -> tuple[int, ...]:
         Unknowable: one of them is not known.
     """
     if isinstance(value, (list, tuple, range)):
+        if length(value) > MOST_SIZES:
+            raise Unknowable(f"{length(value):,} sizes or axes")
         return tuple(integer(v) for v in value)
     if isinstance(value, Tensor) and isinstance(value.value, list):
         return tuple(int(v) for v in value.value)
