@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oarlock_launcher.adapters.devices import described
+from oarlock_launcher.adapters.plan import CodeFolders, ContainerPolicy, plan_container
 from oarlock_launcher.core import effects as do
 from oarlock_launcher.core import events as on
 from oarlock_launcher.core.command import Program, command_line
@@ -23,7 +26,8 @@ from oarlock_launcher.core.gang import (
     whole,
 )
 from oarlock_launcher.core.run import DeviceGrant, Ending, Gang, Run, SiteState
-from oarlock_schemas import GangBook
+from oarlock_launcher.ports import CannotStart
+from oarlock_schemas import GangBook, PlacedDevice, Portrait, TaskPlaced, TaskSubmitted
 
 AT = "2026-01-01T00:00:00Z"
 NODES = ("a", "b", "c")
@@ -192,6 +196,35 @@ def test_start_lines_of_frameworks_launchers() -> None:
     assert "PADDLE_TRAINER_ID" not in several and "RANK" not in several
     single = Program("pytorch", "train.py", device_count=1, gang=member("a", (1, 1)).gang, rendezvous=met)
     assert command_line(single, "python") == ("python", "-u", "train.py")
+
+
+def test_containers_of_a_gang_need_a_network_between_the_nodes() -> None:
+    run = member("b", (1, 1), rendezvous=rendezvous(joined("a", "b", counts=(1, 1))))
+    task = TaskSubmitted.model_validate({"image": "i", "command": ["true"], "environment": {"RANK": "9", "MINE": "1"}})
+    devices = [
+        PlacedDevice(uid=uid, kind="A100", vendor="nvidia", node=uid[4], reserved_bytes=1, fence=5)
+        for uid in run.all_device_uids
+    ]
+    placed = TaskPlaced(
+        task_id="t",
+        task=task,
+        portrait=Portrait(framework="pytorch", method="declared", confidence=1),
+        attempt=1,
+        site="s",
+        devices=devices,
+        algorithm="rule_based",
+        at=AT,
+    )
+    folders = CodeFolders(Path("/code"), Path("/code"), Path("/output"))
+    here = described(run.devices)
+    with pytest.raises(CannotStart, match="OARLOCK_DOCKER_GANG_NETWORK"):
+        plan_container(run, placed, here, ContainerPolicy("s"), folders)
+    container = plan_container(run, placed, here, ContainerPolicy("s", gang_network="between"), folders)
+    assert container.confinement.network == "between" and container.name == "oarlock-s-t-1-b"
+    assert (container.environment["RANK"], container.environment["MINE"]) == ("1", "1")
+    # Others of the site keep their own network.
+    alone = replace(run, gang=None, rendezvous=None)
+    assert plan_container(alone, placed, here, ContainerPolicy("s"), folders).confinement.network is None
 
 
 def test_addresses_that_only_one_node_can_reach_are_said() -> None:
