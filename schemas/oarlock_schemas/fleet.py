@@ -43,6 +43,12 @@ class Lease(Message):
     bytes: int = Field(ge=0, description="Memory booked, in bytes.")
     compute_milli: int = Field(1000, ge=1, le=1000, description="Thousandths of the device's compute.")
     exclusive: bool = False
+    busy_milli: int | None = Field(
+        None,
+        ge=0,
+        le=1000,
+        description="Predicted thousandths of the time in which it keeps the device computing alone.",
+    )
     since: str
 
 

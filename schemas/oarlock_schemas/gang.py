@@ -18,6 +18,9 @@ class GangMember(Message):
     address: str | None = Field(None, max_length=255, description="Where the other nodes reach this one.")
     ports: list[int] = Field(default_factory=list, description="One free port for each of its devices.")
     master_port: int | None = Field(None, description="A free port for the first member to listen on.")
+    asked_at: str | None = Field(
+        None, description="Its node reports no devices, and another asks whether its launcher is there; null: it is."
+    )
     outcome: Outcome | Literal["stopped"] | None = Field(
         None, description="`stopped`: it was ended, or never begun, because another member had failed."
     )

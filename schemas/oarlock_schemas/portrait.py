@@ -89,6 +89,9 @@ class Compute(Message):
     launches_per_step: int | None = None
     communication_bytes_per_step: int | None = None
     step_seconds: dict[str, float | None] = Field(default_factory=dict)
+    busy_share: dict[str, float | None] = Field(
+        default_factory=dict, description="Share of a step in which the device computes, by kind; the rest it waits."
+    )
     steps_per_epoch: int | None = None
     epochs: int | None = None
     duration_seconds: dict[str, float | None] = Field(default_factory=dict)

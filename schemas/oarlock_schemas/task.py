@@ -100,12 +100,23 @@ class ResourcePolicy(Message):
     required_devices: list[str] = Field(default_factory=list, max_length=64, description="Only these kinds.")
     forbidden_devices: list[str] = Field(default_factory=list, max_length=64)
     exclusive: bool = Field(False, description="Share no device with another task.")
+    shared: bool = Field(
+        False,
+        description="A single device may compute for others that allow it too, while none is slowed too much "
+        "(`least_shared_speed` of the fleet's policy).",
+    )
     several_nodes: bool = Field(
         False,
         description="Its devices may be of several nodes of one site, where no single node has enough of them free.",
     )
     domestic_first: bool | None = Field(None, description="Overrides the fleet's policy for this task.")
     allow_retry_on_oom: bool = True
+
+    @model_validator(mode="after")
+    def _one_or_the_other(self) -> ResourcePolicy:
+        if self.exclusive and self.shared:
+            raise ValueError("`exclusive` and `shared` exclude each other: a device is shared or it is not")
+        return self
 
 
 class SchedulerSpec(Message):

@@ -17,6 +17,8 @@ from oarlock_launcher.core.command import Program, command_line
 from oarlock_launcher.core.decide import decide
 from oarlock_launcher.core.gang import (
     JOIN_PATIENCE_SECONDS,
+    answer,
+    ask,
     end,
     environment,
     failed_elsewhere,
@@ -139,6 +141,9 @@ def test_a_lost_node_is_given_up_and_the_giver_tells() -> None:
     book = joined("a", "b", "c")
     book = ended(ended(book, "a", "error"), "b", "stopped")
     assert lose(book, "a", "b", "gone", AT) is None, "its end is known"
+    assert ask(book, "a", AT) is None and lose(book, "c", "a", "gone", AT) is None, "nobody has asked it"
+    book = ask(book, "c", AT) or book
+    assert lose(answer(book, "c"), "c", "a", "gone", AT) is None, "it is there"
     given_up = lose(book, "c", "a", "gone", AT)
     assert given_up is not None and given_up.closed_by == "a"
     reported = member("a", phase="reported", outcome="error")

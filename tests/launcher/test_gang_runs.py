@@ -264,6 +264,11 @@ async def test_the_part_of_a_node_that_is_gone_is_given_up(pair: Pair) -> None:
     stay = asyncio.create_task(heartbeat(pair, "left"))
     await pair.matcher.place("l1", SLEEPER, devices=pair.devices())
     launched = await pair.launched("l1")
+    # While only its telemetry is away, its launcher answers for it.
+    await pair.book("l1", lambda book: book.members["right"].asked_at is not None)
+    await pair.book("l1", lambda book: book.members["right"].asked_at is None)
+    await pair.book("l1", lambda book: book.members["right"].asked_at is not None)
+    assert await pair.matcher.stored(pair.bus.subjects.finished("l1")) == 0
     # As when the machine is cut off: neither its launcher nor its telemetry says anything, and its part goes on.
     await pair.right.kill()
     finished = await pair.matcher.finished("l1", seconds=60)

@@ -151,8 +151,16 @@ class Channel(Protocol):
         """Every book of a gang as it stands, then as it changes."""
         ...
 
+    async def ask_member(self, key: Key, node: str) -> None:
+        """Ask whether the launcher of a node is there."""
+        ...
+
+    async def answer_gang(self, key: Key) -> None:
+        """Say that ours is."""
+        ...
+
     async def lose_member(self, key: Key, node: str, message: str) -> None:
-        """Give up a node's part of a gang."""
+        """Give up a node's part of a gang, unless it has answered."""
         ...
 
     async def nodes(self, site: str) -> set[str]:

@@ -30,7 +30,8 @@ class LauncherSettings(RuntimeSettings):
     """Where the other nodes of the site reach this one. Default: the address from which it reaches the bus."""
 
     gang_lost_seconds: float = Field(default=120.0, gt=0)
-    """How long a node may report no devices before its part of a run over several nodes is given up as lost."""
+    """How long a node may report no devices, and its launcher not answer, before its part of a run over several nodes
+    is given up as lost."""
 
     runtime: Literal["process", "docker"] = "process"
     """How runs are started. ``process`` needs nothing; ``docker`` isolates."""

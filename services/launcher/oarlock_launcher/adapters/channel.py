@@ -102,6 +102,15 @@ class BusChannel:
             if change.value is not None:
                 yield (change.value.task_id, change.value.attempt), change.value
 
+    async def ask_member(self, key: Key, node: str) -> None:
+        """See ``ports.Channel``."""
+        at = self._now()
+        await self._gangs.change(_key_of(key), lambda book: gang.ask(book, node, at))
+
+    async def answer_gang(self, key: Key) -> None:
+        """See ``ports.Channel``."""
+        await self._gangs.change(_key_of(key), lambda book: gang.answer(book, self._node))
+
     async def lose_member(self, key: Key, node: str, message: str) -> None:
         """Give up a node's part of a gang."""
         at = self._now()

@@ -77,10 +77,26 @@ def end(book: GangBook | None, run: Run, started_at: str | None, finished_at: st
     return _closed(book, gang.node)
 
 
-def lose(book: GangBook | None, node: str, by: str, message: str, at: str) -> GangBook | None:
-    """The book with ``node``'s part given up as lost; None where its end is known or it never began."""
+def ask(book: GangBook | None, node: str, at: str) -> GangBook | None:
+    """The book with the question whether ``node`` is there; None where it was asked, or there is nothing to ask."""
     known = None if book is None else book.members.get(node)
-    if book is None or known is None or known.phase == "ended":
+    if book is None or known is None or known.phase == "ended" or known.asked_at is not None:
+        return None
+    return _with(book, node, known.model_copy(update={"asked_at": at}))
+
+
+def answer(book: GangBook | None, node: str) -> GangBook | None:
+    """The book with ``node``'s answer that it is there; None where nobody asks."""
+    known = None if book is None else book.members.get(node)
+    if book is None or known is None or known.phase == "ended" or known.asked_at is None:
+        return None
+    return _with(book, node, known.model_copy(update={"asked_at": None}))
+
+
+def lose(book: GangBook | None, node: str, by: str, message: str, at: str) -> GangBook | None:
+    """The book with ``node``'s part given up as lost; None where it answered, has ended, or never began."""
+    known = None if book is None else book.members.get(node)
+    if book is None or known is None or known.phase == "ended" or known.asked_at is None:
         return None
     lost = known.model_copy(update={"phase": "ended", "outcome": "lost", "message": message, "finished_at": at})
     return _closed(_with(book, node, lost), by)

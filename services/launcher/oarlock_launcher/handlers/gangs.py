@@ -20,9 +20,10 @@ _LOOK_SECONDS = 5.0
 class Gangs:
     """The gangs of which ``site`` runs the part of ``node``.
 
-    A node's devices leave the inventory when its heartbeat stops. Where ours are there and another's are not for
-    ``lost_seconds``, its part is given up: the others end, and its devices may be booked again, by a later fence.
-    Should the node come back, its launcher reads that the part was given up, and ends it before anything else starts.
+    A node's devices leave the inventory when its heartbeat stops. Where ours are there and another's are not, its
+    launcher is asked in the book. If it is silent too, its part is given up after ``lost_seconds`` in all: the others
+    end, and its devices may be booked again, by a later fence. Should the node come back, its launcher reads that the
+    part was given up, and ends it before anything else starts.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Gangs:
         self._lost_seconds = lost_seconds
         self._open: dict[Key, GangBook] = {}
         self._missing_since: dict[str, float] = {}
+        self._asked: set[tuple[Key, str]] = set()
 
     async def follow(self) -> None:
         """Tell the site of every change of its gangs' books, those of before its start included."""
@@ -47,6 +49,9 @@ class Gangs:
             else:
                 self._open[key] = book
             self._site.happened(GangSeen(key, book))
+            mine = book.members.get(self._node)
+            if mine is not None and mine.asked_at is not None:
+                await self._channel.answer_gang(key)
 
     async def keep_looking(self) -> None:
         """Give up the parts of nodes that are gone."""
@@ -69,9 +74,17 @@ class Gangs:
         missing = {node for _, node in waited_for} - present
         now = self._clock()
         self._missing_since = {node: self._missing_since.get(node, now) for node in missing}
-        for key, node in sorted(waited_for):
-            since = self._missing_since.get(node)
-            if since is not None and now - since >= self._lost_seconds:
+        for key, node in sorted((key, node) for key, node in waited_for if node in missing):
+            asked = self._open[key].members[node].asked_at is not None
+            if not asked and (key, node) in self._asked:
+                # It answered: only its telemetry is away.
+                self._asked.discard((key, node))
+                self._missing_since[node] = now
+            waited = now - self._missing_since[node]
+            if not asked and waited >= self._lost_seconds / 2:
+                self._asked.add((key, node))
+                await self._channel.ask_member(key, node)
+            elif asked and waited >= self._lost_seconds:
                 log.warning("a node's part of a run is given up", task_id=key[0], lost_node=node)
-                why = f"the node has reported no devices for {self._lost_seconds:g} s"
+                why = f"the node has reported no devices for {self._lost_seconds:g} s, and its launcher does not answer"
                 await self._channel.lose_member(key, node, why)
