@@ -244,6 +244,17 @@ async def test_the_matcher_leads_and_its_state_is_watched(fleet: Fleet) -> None:
             break
 
 
+async def test_launchers_meet_in_a_book_and_see_which_nodes_are_there(fleet: Fleet) -> None:
+    launcher, telemetry = await fleet.user("launcher"), await fleet.user("telemetry")
+    await launcher.bucket("gangs").change("t1.1", lambda _: {"told": False})
+    await telemetry.bucket("devices").put("local.node1.GPU-1", {})
+    assert await launcher.bucket("devices").keys("local.>") == ["local.node1.GPU-1"]
+    async with asyncio.timeout(10):
+        async for change in launcher.bucket("gangs").watch():
+            assert change.value == {"told": False}
+            break
+
+
 async def test_bundles_go_from_gateway_to_launcher_and_not_back(fleet: Fleet) -> None:
     key = await (await fleet.user("gateway")).bundles.put(b"print()" * 50_000)
     launcher = await fleet.user("launcher")

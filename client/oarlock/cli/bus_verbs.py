@@ -44,6 +44,9 @@ def submit(
     require: Annotated[list[str] | None, typer.Option(help="only these device kinds")] = None,
     forbid: Annotated[list[str] | None, typer.Option(help="never these device kinds")] = None,
     exclusive: Annotated[bool, typer.Option("--exclusive", help="share no device")] = False,
+    several_nodes: Annotated[
+        bool, typer.Option("--several-nodes", help="its devices may be of several nodes of one site")
+    ] = False,
     priority: Annotated[int | None, typer.Option(min=0, max=100, help="higher runs earlier [default: 50]")] = None,
     owner: Annotated[str | None, typer.Option(help="who is charged")] = None,
     retries: Annotated[int | None, typer.Option(min=0, max=10, help="runs to start again after a failure")] = None,
@@ -88,6 +91,7 @@ def submit(
                 "required_devices": require or None,
                 "forbidden_devices": forbid or None,
                 "exclusive": exclusive or None,
+                "several_nodes": several_nodes or None,
             },
             "scheduler": {"timeout_seconds": timeout, "run_timeout_seconds": run_timeout},
             "priority": priority,
