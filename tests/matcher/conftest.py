@@ -15,6 +15,7 @@ from oarlock_matcher.adapters.decision_log import DecisionLog
 from oarlock_matcher.handlers.leading import Leading
 from oarlock_runtime import Bus, EmbeddedServer, Leadership, OarlockError, Service
 from oarlock_schemas import (
+    Compute,
     DeviceState,
     Memory,
     MemoryPeak,
@@ -43,10 +44,13 @@ def device(uid: str, kind: str = "A100-SXM4-40GB", node: str = "n1", gib: int = 
     )
 
 
-def profiled(task_id: str, gib: float | None, **task: Any) -> TaskProfiled:
+def profiled(task_id: str, gib: float | None, *, busy: float | None = None, **task: Any) -> TaskProfiled:
     size = None if gib is None else int(gib * GIB)
     peak = MemoryPeak(device_bytes=size, reserve_bytes=size)
-    portrait = Portrait(framework="pytorch", method="interpreted", confidence=1.0, memory=Memory(peak=peak))
+    compute = Compute(busy_share={} if busy is None else {"A100-SXM4-40GB": busy, "RTX 3090": busy / 2})
+    portrait = Portrait(
+        framework="pytorch", method="interpreted", confidence=1.0, memory=Memory(peak=peak), compute=compute
+    )
     submitted, _ = read(TaskSubmitted, {"task_id": task_id, **task})
     return TaskProfiled(task_id=task_id, task=submitted, portrait=portrait, at=now())
 

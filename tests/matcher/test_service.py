@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,17 @@ from oarlock.sdk import DeviceNotFound
 from oarlock_matcher.adapters.decision_log import DecisionLog, replay_file
 from oarlock_matcher.handlers.records import Records
 from oarlock_runtime import Bus, EmbeddedServer, Service
-from oarlock_schemas import DeviceState, LeaseBook, StateChange, TaskCancel, TaskQueued, TaskRecord, TaskRejected, read
+from oarlock_schemas import (
+    DeviceReason,
+    DeviceState,
+    LeaseBook,
+    StateChange,
+    TaskCancel,
+    TaskQueued,
+    TaskRecord,
+    TaskRejected,
+    read,
+)
 
 from .conftest import GIB, Fleet, device, leading, profiled
 
@@ -84,6 +95,39 @@ async def test_a_task_waits_with_reasons_until_a_device_is_free(bus: Bus, fleet:
     assert queued.reasons and queued.would_free
     await fleet.finish("first", "ok", devices=("GPU-a",))
     assert [d.uid for d in (await fleet.placement("second")).devices] == ["GPU-a"]
+
+
+async def test_tasks_that_allow_it_share_a_device_by_bytes_until_they_would_slow_each_other(
+    bus: Bus, nats: EmbeddedServer, fleet: Fleet
+) -> None:
+    await fleet.add(device("GPU-a"))
+    shared: dict[str, Any] = {"resource_policy": {"shared": True}}
+    async with await Bus.connect(nats.url, token=nats.token, name="m1") as one, leading(one, "one"):
+        await fleet.submit(profiled("calm", 5, busy=0.3, **shared))
+        await fleet.submit(profiled("guest", 5, busy=0.6, **shared))
+        assert [(await fleet.placement(name)).devices[0].uid for name in ("calm", "guest")] == ["GPU-a", "GPU-a"]
+    async with await Bus.connect(nats.url, token=nats.token, name="m2") as two, leading(two, "two"):
+        # The next leader knows from the leases how busy the device is.
+        await fleet.submit(profiled("eager", 5, busy=0.9, **shared))
+        assert {r.reason for r in await _waits(bus, fleet, "eager")} == {"interference"}
+
+
+async def test_a_task_of_which_nobody_knows_how_busy_it_is_shares_nothing(
+    bus: Bus, fleet: Fleet, matcher: Service
+) -> None:
+    await fleet.add(device("GPU-a"))
+    shared: dict[str, Any] = {"resource_policy": {"shared": True}}
+    await fleet.submit(profiled("calm", 5, busy=0.3, **shared))
+    await fleet.placement("calm")
+    await fleet.submit(profiled("dark", 5, **shared))
+    assert {r.reason for r in await _waits(bus, fleet, "dark")} == {"busy"}
+
+
+async def _waits(bus: Bus, fleet: Fleet, task_id: str) -> list[DeviceReason]:
+    await fleet.state(task_id, "queued")
+    message = await bus.last(bus.subjects.queued(task_id))
+    assert message is not None
+    return read(TaskQueued, message.data)[0].reasons
 
 
 async def test_out_of_memory_is_tried_again_on_a_larger_device(bus: Bus, fleet: Fleet, matcher: Service) -> None:

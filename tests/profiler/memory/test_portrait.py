@@ -168,6 +168,18 @@ def test_small_steps_are_bound_by_the_host() -> None:
     assert seconds >= work.launches * cost.LAUNCH_SECONDS["pytorch"]
 
 
+def test_a_device_is_busy_for_as_long_as_its_kernels_run() -> None:
+    large, small = (cost.work_of(linear_trace(batch=batch, layers=50)) for batch in (65536, 1))
+    assert cost.busy_share(large, A100, "pytorch") == pytest.approx(1.0)
+    waiting = cost.busy_share(small, A100, "pytorch")
+    seconds = cost.step_seconds(small, A100, "pytorch")
+    assert waiting is not None
+    assert seconds is not None
+    assert seconds == pytest.approx(small.launches * cost.LAUNCH_SECONDS["pytorch"], rel=0.01)
+    assert len(small.ops) * cost.KERNEL_SECONDS <= waiting * seconds < seconds
+    assert cost.busy_share(cost.work_of(Trace()), A100, "pytorch") is None
+
+
 def test_price_and_duration() -> None:
     assert cost.duration_seconds(0.5, 100, 3) == 150
     assert cost.duration_seconds(None, 100, 3) is None

@@ -16,6 +16,10 @@ MAX_AUTO_DEVICES = 8
 CPU_COMPUTE_MILLI = 250
 """A CPU task's share of a machine's processors: most are bound by one or a few cores, so four may run at once."""
 
+SHARED_COMPUTE_MILLI = 250
+"""What a task that may share a device takes of it at least: at most four are on one. Whether they slow each other down
+is told by how busy each keeps it (`core/interference.py`)."""
+
 _PRECISIONS = {"float16": "fp16", "amp_float16": "fp16", "bfloat16": "bf16", "amp_bfloat16": "bf16", "float32": "fp32"}
 
 _SHARDED = {
@@ -52,6 +56,7 @@ def demand_of(event: TaskProfiled, record: TaskRecord | None, fleet: Mapping[str
     count = _count(event)
     strategy = (portrait.distributed.strategy or policy.distributed_strategy or "").lower() or None
     shared_cpu = bool(required) and set(required) <= set(cpus) and count in (1, "auto") and not policy.exclusive
+    busy = _busy(portrait.compute.busy_share) if policy.shared and count in (1, "auto") and not on_host else None
     run_timeout = task.scheduler.run_timeout_seconds
     durations = _by_kind(portrait.compute.duration_seconds)
     arrived = record.history[0].at if record is not None and record.history else task.submitted_at
@@ -60,10 +65,11 @@ def demand_of(event: TaskProfiled, record: TaskRecord | None, fleet: Mapping[str
         owner=task.owner,
         priority=task.priority,
         attempt=max(event.attempt, record.attempt if record is not None else 1),
-        device_count=count,
+        device_count=count if busy is None else 1,
         device_bytes=peak.device_bytes,
         reserve_bytes=_reserve(peak.reserve_bytes, record),
-        compute_milli=CPU_COMPUTE_MILLI if shared_cpu else 1000,
+        compute_milli=CPU_COMPUTE_MILLI if shared_cpu else 1000 if busy is None else SHARED_COMPUTE_MILLI,
+        busy_milli=busy,
         exclusive=policy.exclusive,
         memory_threshold=policy.memory_threshold,
         precision=_PRECISIONS.get(portrait.precision or ""),
@@ -81,9 +87,9 @@ def demand_of(event: TaskProfiled, record: TaskRecord | None, fleet: Mapping[str
         device_bytes_by_count=_by_count(portrait.memory.parts, peak.device_bytes, strategy, count),
         max_devices=MAX_AUTO_DEVICES,
         timeout_seconds=task.scheduler.timeout_seconds,
-        deadline=_epoch(task.scheduler.deadline),
+        deadline=epoch_seconds(task.scheduler.deadline),
         after=tuple(task.after),
-        arrived_at=_epoch(arrived),
+        arrived_at=epoch_seconds(arrived),
         algorithm=task.scheduler.algorithm,
         array=task.array_member.of if task.array_member else None,
         array_at_once=task.array_member.at_once if task.array_member else None,
@@ -93,6 +99,15 @@ def demand_of(event: TaskProfiled, record: TaskRecord | None, fleet: Mapping[str
 def _by_kind(seconds: Mapping[str, float | None]) -> dict[str, float]:
     """What is known of a table by device kind, under the kinds' canonical names."""
     return {canonical(kind): value for kind, value in seconds.items() if value is not None and value > 0}
+
+
+def _busy(shares: Mapping[str, float | None]) -> int | None:
+    """Thousandths of the time in which the kind that it keeps busiest computes for it; None where no kind is known.
+
+    A task of which this is not known shares no device, whatever it allows.
+    """
+    known = [share for share in shares.values() if share is not None]
+    return max(1, round(1000 * max(known))) if known else None
 
 
 def _longest(
@@ -142,7 +157,7 @@ def _by_count(
     return {n: device_bytes - round(divided * (1 - 1 / n)) for n in counts}
 
 
-def _epoch(text: str | None) -> float | None:
+def epoch_seconds(text: str | None) -> float | None:
     """RFC 3339 to seconds since the epoch; None for what is no time."""
     if text is None:
         return None

@@ -36,6 +36,7 @@ class BusBooks:
                 bytes=share.bytes,
                 compute_milli=share.milli,
                 exclusive=share.exclusive,
+                busy_milli=share.busy_milli,
                 since=self._now(),
             )
             try:

@@ -395,7 +395,7 @@ class Reign:
         if placed is None or placed.attempt != record.attempt:
             return False
         shares = tuple(
-            Share(device.uid, device.node, lease.bytes, lease.compute_milli, lease.exclusive)
+            Share(device.uid, device.node, lease.bytes, lease.compute_milli, lease.exclusive, lease.busy_milli)
             for device in sorted(placed.devices, key=lambda d: d.uid)
             for lease in (books[device.uid].leases if device.uid in books else [])
             if lease.task_id == record.task_id and lease.attempt == record.attempt
@@ -424,7 +424,7 @@ class Reign:
                     log.info("gave back a lease that belongs to no run", device=uid, task_id=lease.task_id)
                     await self._books.release_device(uid, lease.task_id, lease.attempt)
                 else:
-                    held = Share(uid, "", lease.bytes, lease.compute_milli, lease.exclusive)
+                    held = Share(uid, "", lease.bytes, lease.compute_milli, lease.exclusive, lease.busy_milli)
                     await self._feed(ev.LeasesSeen(uid, ((lease.task_id, held),)))
 
     async def _resume(self, record: TaskRecord) -> None:

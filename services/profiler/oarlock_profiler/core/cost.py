@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from oarlock_profiler.core.devices import DeviceSpec
 from oarlock_profiler.core.engine.trace import Alloc, Event, Mark, Op, Trace
@@ -79,6 +80,27 @@ def step_seconds(
     work: Work, device: DeviceSpec, framework: str | None, *, depthwise_slowdown: float = DEPTHWISE_SLOWDOWN
 ) -> float | None:
     """Seconds of one step of ``work`` on ``device``; None when the device's rates are not known."""
+    spent = _spent(work, device, framework, depthwise_slowdown)
+    return None if spent is None else spent.step
+
+
+def busy_share(work: Work, device: DeviceSpec, framework: str | None) -> float | None:
+    """Share of a step, in 0..1, in which the device computes instead of waiting for launches or for its peers.
+
+    What the script does between steps (loading, logging) is not counted, so that a run is rather less busy.
+    """
+    spent = _spent(work, device, framework, DEPTHWISE_SLOWDOWN)
+    return None if spent is None or spent.step <= 0 else min(1.0, spent.kernels / spent.step)
+
+
+class _Spent(NamedTuple):
+    """Seconds of one step, and those of them in which kernels run."""
+
+    step: float
+    kernels: float
+
+
+def _spent(work: Work, device: DeviceSpec, framework: str | None, depthwise_slowdown: float) -> _Spent | None:
     rates = _rates(device)
     bandwidth = device.bandwidth_bytes_per_second or (HOST_BYTES_PER_SECOND if device.is_host else None)
     if bandwidth is None or rates is None:
@@ -96,8 +118,8 @@ def step_seconds(
         else:
             forward += seconds
     issue = 0.0 if device.is_host else work.launches * LAUNCH_SECONDS.get(framework or "", 8e-6)
-    computing = max(forward + backward, issue)
-    return computing + _communication(work, device, backward)
+    kernels = forward + backward
+    return _Spent(max(kernels, issue) + _communication(work, device, backward), kernels)
 
 
 def _communication(work: Work, device: DeviceSpec, backward_seconds: float) -> float:

@@ -139,6 +139,7 @@ def _compute(
         launches_per_step=work.launches,
         communication_bytes_per_step=work.communication_bytes,
         step_seconds=seconds,
+        busy_share={name: cost.busy_share(work, fleet[name], framework) for name in seconds},
         steps_per_epoch=reading.steps_per_epoch,
         epochs=reading.epochs,
         duration_seconds=durations,
