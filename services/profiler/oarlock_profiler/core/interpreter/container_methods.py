@@ -60,6 +60,8 @@ def extend(m: Any, self: Any, items: Value) -> None:
         self.extend(given)
         m.open_lists.grown(self, given)
         m.open_lists.copied(self, items)
+        if isinstance(items, Unknown):
+            m.open_lists.mark(self)
 
 
 @method(DEQUE)

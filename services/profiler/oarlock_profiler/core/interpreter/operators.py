@@ -166,6 +166,8 @@ def _spread(op: str, a: Value, b: Value) -> Unknown:
     source: Unknown = a if isinstance(a, Unknown) else b
     if op == "%" and isinstance(a, str):
         return Unknown(source.why, source.where, "str", name=source.name)
+    if op == "*" and type(a) is list and len(a) == 1:
+        return Unknown(source.why, source.where, "list", item=a[0], name=source.name)
     hint = _numeric_hint(op, a, b)
     low = high = None
     (al, ah), (bl, bh) = _range(a), _range(b)
