@@ -312,9 +312,16 @@ class AsyncClient:
         return {} if entry is None else dict(entry.value)
 
     async def policy_standing(self) -> dict[str, Any] | None:
-        """How the learned policy stands beside the rules, as the leading matcher wrote it; None before a rehearsal."""
-        entry = await self.bus.bucket("policy").get("standing")
-        return None if entry is None else dict(entry.value)
+        """How the learned policy stands beside the rules, as the leading matcher wrote it after a rehearsal, and under
+        ``owners`` how each stands in the fair share, where that is on; None when neither has been written."""
+        policy = self.bus.bucket("policy")
+        learned, shares = await policy.get("standing"), await policy.get("shares")
+        if learned is None and shares is None:
+            return None
+        told = {} if learned is None else dict(learned.value)
+        if shares is not None:
+            told |= {"owners": shares.value["owners"], "owners_at": shares.value["at"]}
+        return told
 
     async def windows(self) -> dict[str, Window]:
         """Reservations and maintenance by name, by their beginning."""

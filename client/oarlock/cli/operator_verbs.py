@@ -52,7 +52,8 @@ def policy_show(data: DataOption = None) -> None:
 
 @policy_app.command("standing")
 def policy_standing(data: DataOption = None) -> None:
-    """Whether the learned policy is trusted, and its regret beside the rules' (null: it has not rehearsed yet)."""
+    """Whether the learned policy is trusted, its regret beside the rules', and the owners' fair share (null: nothing
+    of these is in use yet)."""
     print_json(with_client(lambda client: client.policy_standing(), data))
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from oarlock_matcher.adapters.kernel_support import remark
 from oarlock_matcher.core import effects as fx
-from oarlock_matcher.core.events import StandingSeen
+from oarlock_matcher.core.events import StandingSeen, UsageSeen
+from oarlock_matcher.core.fair_share import OwnerShare
 from oarlock_matcher.core.policies.learned_weights import SHIPPED
 from oarlock_schemas import (
     Candidate,
@@ -47,6 +49,7 @@ _CHINESE = {
     "maintenance": "设备计划维护",
     "held": "设备为队首任务保留",
     "lease_conflict": "设备刚被其他任务占用",
+    "deadline": "任务有截止时间",
 }
 
 
@@ -170,6 +173,35 @@ def standing_seen(document: Mapping[str, Any], learned_version: str | None) -> S
     if not all(math.isfinite(number) for number in every) or any(len(four) != 4 for four in experience.values()):
         return None
     return StandingSeen(trusted, max(0, rehearsals), recent, experience)
+
+
+SHARES_KEY = "shares"
+"""Key of the bucket `policy` where the leader writes how owners stand in the fair share."""
+
+
+def shares(owners: Iterable[OwnerShare]) -> dict[str, dict[str, float]]:
+    """How owners stand in the fair share, as operators and the next leader read it."""
+    return {
+        share.owner: {
+            "devices": share.devices,
+            "waiting_devices": share.waiting_devices,
+            "recent_devices": round(share.recent_devices, 4),
+            "behind_seconds": round(share.behind_seconds, 1),
+        }
+        for share in owners
+    }
+
+
+def usage_seen(document: Mapping[str, Any]) -> UsageSeen | None:
+    """What owners had used of late under the leader before; None where it cannot be read: then all begin anew."""
+    try:
+        at = datetime.fromisoformat(document["at"]).timestamp()
+        held = {str(owner): float(share["recent_devices"]) for owner, share in document["owners"].items()}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    if not all(math.isfinite(devices) and devices >= 0.0 for devices in held.values()):
+        return None
+    return UsageSeen({owner: devices for owner, devices in held.items() if devices}, at)
 
 
 def _algorithm_reason(effect: fx.Placed, portrait: Portrait, devices: Iterable[DeviceState]) -> str | None:

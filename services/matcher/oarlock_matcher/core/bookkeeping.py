@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from oarlock_matcher.core.deadlines import expected_on, latest_start
 from oarlock_matcher.core.demand import Demand
 from oarlock_matcher.core.devices import NodeShare, Share
 from oarlock_matcher.core.policies.base import EndedRun
@@ -29,11 +30,11 @@ def new_record(state: MatcherState, demand: Demand, now: float) -> TaskRecord:
         usage = state.usage_of(demand.owner)
         recent = usage.recent_devices(now, settings.fair_share_half_life_seconds)
         due += settings.fair_share_seconds * (usage.devices + usage.waiting_devices + recent)
-    if demand.deadline is not None:
+    latest = latest_start(demand)
+    if latest is not None:
         # It is due when it must start to be done in time, but no deadline is worth more than so many levels of
         # priority: a stream of tasks that are late already would starve the others.
-        wanted = demand.deadline - (demand.expected_seconds or 0.0) - settings.ageing_seconds
-        due = max(min(due, wanted), due - settings.deadline_levels * settings.ageing_seconds)
+        due = max(min(due, latest - settings.ageing_seconds), due - settings.deadline_levels * settings.ageing_seconds)
     state.sequence += 1
     shapes = tuple(state.shapes.of(demand, count) for count in counts_to_try(demand))
     # Only short tasks may pass what is held, so tasks of different expected durations do not stand for each other.
@@ -95,16 +96,10 @@ def unbook(state: MatcherState, record: TaskRecord) -> None:
 
 
 def ended_run(record: TaskRecord, outcome: str, now: float) -> EndedRun:
-    """The run of a placed task, for policies to learn from. What was expected of it on no kind in particular is scaled
-    by the predicted step times, which say how kinds differ."""
-    demand, kind = record.demand, record.kind
-    expected = demand.expected_seconds
-    if kind is not None and kind in demand.duration_seconds:
-        expected = demand.duration_seconds[kind]
-    elif kind is not None and expected is not None and kind in demand.step_seconds:
-        expected *= demand.step_seconds[kind] * len(demand.step_seconds) / sum(demand.step_seconds.values())
+    """The run of a placed task, for policies to learn from."""
+    kind = record.kind
     began = now if record.placed_at is None else record.placed_at
-    return EndedRun(kind, outcome, now - began, expected)
+    return EndedRun(kind, outcome, now - began, expected_on(record.demand, kind))
 
 
 def note_use(state: MatcherState, record: TaskRecord, now: float) -> None:

@@ -19,11 +19,13 @@ class TaskArrived:
 
 @dataclass(frozen=True, slots=True)
 class TaskAdopted:
-    """A placement made before this core started (restart, or the former leader's): its leases count."""
+    """A placement made before this core started (restart, or the former leader's): its leases count.
+    `placed_at`: when, in seconds since the epoch; `None` when that is not known."""
 
     demand: Demand
     shares: tuple[Share, ...]
     node_shares: tuple[NodeShare, ...] = ()
+    placed_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,14 @@ class StandingSeen:
     experience: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class UsageSeen:
+    """What ended runs of each owner had held of late (devices on average, as of `at`) under the leader before."""
+
+    held: Mapping[str, float]
+    at: float
+
+
 Event = (
     TaskArrived
     | TaskAdopted
@@ -153,4 +163,5 @@ Event = (
     | LeasesSeen
     | PolicyUpdated
     | StandingSeen
+    | UsageSeen
 )

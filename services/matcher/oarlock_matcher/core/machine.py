@@ -14,6 +14,7 @@ from typing import Any
 
 from oarlock_matcher.core import events as ev
 from oarlock_matcher.core.bookkeeping import book, ended_run, forget, new_record, note_use, unbook
+from oarlock_matcher.core.deadlines import slack
 from oarlock_matcher.core.devices import Share
 from oarlock_matcher.core.effects import Cancelled, Effect, Queued, Reason, Rejected, Release, Reserve
 from oarlock_matcher.core.explain import Why, closed_devices, rejections, smallest_bytes, would_free
@@ -153,7 +154,8 @@ def _adopted(state: MatcherState, event: ev.TaskAdopted, now: float) -> list[Eff
     record = new_record(state, demand, now)
     state.tasks[demand.task_id] = record
     state.usage_of(demand.owner).waiting_devices += record.shapes[0].count
-    book(state, record, event.shares, event.node_shares, None, now)
+    placed_at = now if event.placed_at is None else min(now, event.placed_at)
+    book(state, record, event.shares, event.node_shares, None, placed_at)
     return []
 
 
@@ -307,6 +309,14 @@ def _standing_seen(state: MatcherState, event: ev.StandingSeen, now: float) -> l
     return []
 
 
+def _usage_seen(state: MatcherState, event: ev.UsageSeen, now: float) -> list[Effect]:
+    for owner, held in event.held.items():
+        usage = state.usage_of(owner)
+        if not usage.held:
+            usage.held, usage.held_at = held, min(event.at, now)
+    return []
+
+
 def _tick(state: MatcherState, event: ev.Tick, now: float) -> list[Effect]:
     effects: list[Effect] = []
     while state.timeouts and state.timeouts[0][0] <= now:
@@ -402,10 +412,12 @@ def why(state: MatcherState, task_id: str, now: float) -> Why:
         return Why(task_id, "placed", None, waited, (Reason("placed", text, devices, len(devices)),), ())
     if record.phase is Phase.BLOCKED:
         reasons: tuple[Reason, ...] = (_waits_for(record),)
-        return Why(task_id, "blocked", None, waited, reasons, would_free(state, record.shapes, reasons, now))
+        free = would_free(state, record.shapes, reasons, now)
+        return Why(task_id, "blocked", None, waited, reasons + slack(record.demand, now), free)
     reasons = _standing(state, record, now)
     position = state.queue.position(task_id)
-    return Why(task_id, "waiting", position, waited, reasons, would_free(state, record.shapes, reasons, now))
+    free = would_free(state, record.shapes, reasons, now)
+    return Why(task_id, "waiting", position, waited, reasons + slack(record.demand, now), free)
 
 
 def _standing(state: MatcherState, record: TaskRecord, now: float) -> tuple[Reason, ...]:
@@ -460,7 +472,7 @@ def _queued(state: MatcherState, record: TaskRecord, now: float) -> Queued:
     position = state.queue.position(demand.task_id) if record.phase is Phase.WAITING else len(state.queue)
     record.told_at = now
     free = would_free(state, record.shapes, record.reasons, now) if state.settings.explain_limit > 0 else ()
-    return Queued(demand.task_id, demand.attempt, position, record.reasons, free)
+    return Queued(demand.task_id, demand.attempt, position, record.reasons + slack(demand, now), free)
 
 
 def _reject(state: MatcherState, record: TaskRecord, code: str, reasons: tuple[Reason, ...]) -> list[Effect]:
@@ -518,5 +530,6 @@ _HANDLERS: dict[type, Callable[[MatcherState, Any, float], list[Effect]]] = {
     ev.NodeDrained: _node_drained,
     ev.PolicyUpdated: _policy_updated,
     ev.StandingSeen: _standing_seen,
+    ev.UsageSeen: _usage_seen,
     ev.Tick: _tick,
 }

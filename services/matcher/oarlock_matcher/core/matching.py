@@ -125,9 +125,16 @@ class ShapeView:
         # A task for processors only takes no device: it may go where not all of the node is closed.
         return fits & ~(closed if self.shape.count else closed.all(axis=1, keepdims=True))
 
-    def best(self, fleet: FleetTable, excluded: Rows | None = None) -> int | None:
-        """The row that the policy prefers, ties to the first; `None` when no single row can take the shape."""
-        score = self.weighed = self.policy.weigh(fleet, self.shape, self.score)
+    def best(
+        self, fleet: FleetTable, excluded: Rows | None = None, by_model: NDArray[np.float64] | None = None
+    ) -> int | None:
+        """The row that the policy prefers, ties to the first; `None` when no single row can take the shape.
+
+        `by_model`: what each model's rows gain for this task alone."""
+        score = self.policy.weigh(fleet, self.shape, self.score)
+        if by_model is not None:
+            score = score + by_model[fleet.row_model]
+        self.weighed = score
         if excluded is not None and len(excluded):
             score = score.copy()
             score[excluded] = INFEASIBLE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oarlock_matcher.core import costs
+from oarlock_matcher.core.deadlines import promptness
 from oarlock_matcher.core.devices import NodeShare, Share
 from oarlock_matcher.core.effects import Candidate, Placed, Reason, Shadow
 from oarlock_matcher.core.explain import closed_devices, rejections
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A shape and where it goes: (row, device columns) for one or more rows."""
+    """A shape and where it goes: (row, device columns) for one or more rows. `prompt`: what each model's score gains
+    by the task's deadline."""
 
     shape: Shape
     view: ShapeView
     picks: tuple[tuple[int, tuple[int, ...]], ...]
+    prompt: NDArray[np.float64] | None = None
 
 
 def find_place(state: MatcherState, record: TaskRecord, now: float) -> Chosen | Reason | None:
@@ -48,6 +52,7 @@ def find_place(state: MatcherState, record: TaskRecord, now: float) -> Chosen | 
     name, _ = state.answering(record.demand.algorithm)
     policy = state.policy(name)
     closure = state.calendar.closure(state.fleet, state.settings, record.demand, now)
+    prompt = promptness(demand, state.fleet.models, state.settings.weights.deadline, now)
     over: str | None = None
     best: Chosen | None = None
     for shape in record.shapes:
@@ -57,13 +62,13 @@ def find_place(state: MatcherState, record: TaskRecord, now: float) -> Chosen | 
         if best is not None and not _more_pays(state, record, best.shape, shape):
             break
         view = state.views.of(shape, policy, state.settings, state.fleet, closure)
-        row = view.best(state.fleet, closed)
+        row = view.best(state.fleet, closed, prompt)
         if row is not None:
-            best = Chosen(shape, view, (_pick(state, view, row),))
+            best = Chosen(shape, view, (_pick(state, view, row),), prompt)
         elif best is None and shape.span_nodes and shape.count > 1:
-            picks = _span(state, view, closed)
+            picks = _span(state, view, closed, prompt)
             if picks is not None:
-                best = Chosen(shape, view, picks)
+                best = Chosen(shape, view, picks, prompt)
     if best is None and over is not None:
         return Reason("quota", f"{record.demand.owner} {over}")
     return best
@@ -91,7 +96,7 @@ def _pick(state: MatcherState, view: ShapeView, row: int) -> tuple[int, tuple[in
 
 
 def _span(
-    state: MatcherState, view: ShapeView, closed: NDArray[np.intp] | None
+    state: MatcherState, view: ShapeView, closed: NDArray[np.intp] | None, prompt: NDArray[np.float64] | None
 ) -> tuple[tuple[int, tuple[int, ...]], ...] | None:
     fitting = view.fitting.copy()
     if closed is not None:
@@ -99,6 +104,8 @@ def _span(
     models = state.fleet.models
     cost = [costs.step_cost(view.shape, m) or costs.step_seconds(view.shape, m) for m in models]
     ranked = np.array([-r for r in costs.relative(cost)])
+    if prompt is not None:
+        ranked -= prompt
     chosen = span(state.fleet, view.shape, fitting, ranked)
     if chosen is None:
         return None
@@ -157,7 +164,7 @@ def describe(
         node_scores = tuple(zip(names, scores[order].tolist(), strict=True))
         best = order[:limit]
         candidates = tuple(
-            Candidate(fleet.row_names[r], fleet.model_of(r).kind, float(scores[r]), parts)
+            Candidate(fleet.row_names[r], fleet.model_of(r).kind, float(scores[r]), _parts(state, chosen, r, parts))
             for r, parts in zip(best.tolist(), view.policy.parts(fleet, shape, best), strict=True)
         )
         if len(fleet.devices) <= limit:
@@ -182,6 +189,12 @@ def describe(
     )
 
 
+def _parts(state: MatcherState, chosen: Chosen, row: int, parts: Mapping[str, float]) -> Mapping[str, float]:
+    if chosen.prompt is None:
+        return parts
+    return {**parts, "deadline": float(chosen.prompt[state.fleet.row_model[row]])}
+
+
 def _shadow(state: MatcherState, record: TaskRecord, chosen: Chosen, answering: str, now: float) -> Shadow | None:
     """What the policy in the shadow would have chosen; `None` when there is none, or it is the one that answers."""
     name = state.settings.shadow_policy
@@ -189,7 +202,7 @@ def _shadow(state: MatcherState, record: TaskRecord, chosen: Chosen, answering: 
         return None
     closure = state.calendar.closure(state.fleet, state.settings, record.demand, now)
     view = state.views.of(chosen.shape, state.policy(name), state.settings, state.fleet, closure)
-    row = view.best(state.fleet, closed_rows(state, record, now))
+    row = view.best(state.fleet, closed_rows(state, record, now), chosen.prompt)
     if row is None:
         return None
     return Shadow(name, state.fleet.node_name(row), state.fleet.model_of(row).kind, row == chosen.picks[0][0])

@@ -12,6 +12,8 @@ DEFAULT_POLICY = "rule_based"
 class Weights:
     """Weight of each term of the `rule_based` score; every term lies in 0..1 before weighting.
 
+    `deadline` counts for tasks that have one, on devices that finish them in time.
+
     The fragmentation term is the one that fills clusters; the others are neutral when nothing is known (no price, no
     step time), so a fleet without prices is packed by fragmentation alone.
     """
@@ -25,6 +27,7 @@ class Weights:
     speed: float = 0.3
     link: float = 0.2
     energy: float = 0.0
+    deadline: float = 1.0
 
 
 PRESETS: Mapping[str, Weights] = {

@@ -10,7 +10,7 @@ from typing import Any
 from oarlock_matcher.adapters.decision_log import DecisionLog
 from oarlock_matcher.adapters.metrics import MatcherMetrics
 from oarlock_matcher.adapters.policy_document import policy_of
-from oarlock_matcher.adapters.telling import STANDING_KEY, standing_seen
+from oarlock_matcher.adapters.telling import SHARES_KEY, STANDING_KEY, standing_seen, usage_seen
 from oarlock_matcher.core import events as ev
 from oarlock_matcher.handlers.records import Records
 from oarlock_matcher.handlers.reign import Reign
@@ -57,6 +57,10 @@ class Leading:
         seen = None if standing is None else standing_seen(standing.value, learned)
         if seen is not None:
             await reign.feed(seen)
+        shares = await self._bus.bucket("policy").get(SHARES_KEY)
+        used = None if shares is None else usage_seen(shares.value)
+        if used is not None:
+            await reign.feed(used)
         await reign.rebuild()
         subjects, consume = self._bus.subjects, self._service.consume
         # One at a time each: the order of a task's events is the order of its stream.
@@ -121,6 +125,7 @@ class Leading:
         while True:
             with suppress(TemporaryError):
                 await reign.look_after(everything=rounds % ROUNDS_PER_FULL_LOOK == 0)
+            await reign.tell_shares()
             rounds += 1
             await asyncio.sleep(LOOK_AFTER_SECONDS)
 

@@ -23,6 +23,7 @@ from oarlock_matcher.adapters.metrics import MatcherMetrics
 from oarlock_matcher.core import effects as fx
 from oarlock_matcher.core import events as ev
 from oarlock_matcher.core.devices import Share
+from oarlock_matcher.core.fair_share import OwnerShare, owner_shares
 from oarlock_matcher.core.lease_book import holders
 from oarlock_matcher.core.machine import InvalidTransition, decide
 from oarlock_matcher.core.policy_settings import PolicySettings
@@ -84,6 +85,7 @@ class Reign:
         self._profiled: dict[str, TaskProfiled] = {}
         self._arrays = Arrays(self._records)
         self._told: dict[str, tuple[object, ...]] = {}
+        self._shares: tuple[OwnerShare, ...] = ()
         self._one_at_a_time = asyncio.Lock()
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Fails when an effect could not be carried out; the reign must then end."""
@@ -212,6 +214,18 @@ class Reign:
         self._told.pop(task_id, None)
         if profiled is not None:
             self._arrays.ended(profiled.task.array_member, task_id)
+
+    async def tell_shares(self) -> None:
+        """Write down how owners stand in the fair share, where that has changed."""
+        async with self._one_at_a_time:
+            at = self._now()
+            owners = owner_shares(self._state, self._seconds())
+            # That use is forgotten as time goes on is no news: compared as of when each was noted.
+            noted = owner_shares(self._state, 0.0)
+        if noted != self._shares:
+            document = {"owners": telling.shares(owners), "at": at}
+            await self._bus.bucket("policy").put(telling.SHARES_KEY, document)
+            self._shares = noted
 
     # -- tasks that this core has not seen end
 
@@ -406,7 +420,9 @@ class Reign:
             task_id=record.task_id, task=placed.task, portrait=placed.portrait, attempt=placed.attempt, at=placed.at
         )
         self._profiled[record.task_id] = profiled
-        await self._feed(ev.TaskAdopted(demands.demand_of(profiled, record, self._kinds()), shares))
+        demand = demands.demand_of(profiled, record, self._kinds())
+        since = demands.epoch_seconds(placed.at)
+        await self._feed(ev.TaskAdopted(demand, shares, placed_at=since))
         if record.state not in {"launching", "running"}:
             # Its leader may have died between booking and telling; telling twice does no harm.
             await self._announce(placed)
