@@ -42,14 +42,14 @@ def is_text(context: Context, value: Value) -> Value:
     )
 
 
-@entry("oarlock_host.holds_arrays")
-def holds_arrays(context: Context, value: Value) -> Value:
-    """Whether a value is a tensor or an array, or holds one."""
+@entry("oarlock_host.stands_for_many")
+def stands_for_many(context: Context, value: Value) -> Value:
+    """Whether a value is one of many batches: a tensor, an array, something unknown, or what holds such a thing."""
     if isinstance(value, list | tuple):
-        return any(holds_arrays(context, one) for one in value)
+        return any(stands_for_many(context, one) for one in value)
     if isinstance(value, dict):
-        return any(holds_arrays(context, one) for one in value.values())
-    return isinstance(value, Tensor | NdArray | TensorMapping)
+        return any(stands_for_many(context, one) for one in value.values())
+    return isinstance(value, Tensor | NdArray | TensorMapping | Unknown)
 
 
 @entry("oarlock_host.sequence_length")
