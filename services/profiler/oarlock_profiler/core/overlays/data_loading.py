@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from oarlock_profiler.core.engine.tensor import Tensor
 from oarlock_profiler.core.engine.trace import Op
 from oarlock_profiler.core.interpreter.values import (
     MISSING,
@@ -33,6 +34,8 @@ WITHOUT_BACKWARD = 2
 """Batches of a walk in which nothing is learnt (evaluation)."""
 READ_AHEAD_ON_CPU = 5
 """Batches that PaddlePaddle holds in main memory beside the one in use (see :func:`_read_ahead`)."""
+LEFT_TO_COLLECTOR = 127
+"""Batches of one bare tensor that pile up before Python's collector frees them (see :func:`_leaves_to_collector`)."""
 
 
 class LoaderInstance(Instance):
@@ -44,6 +47,7 @@ class LoaderInstance(Instance):
         self.size: int | None = None
         self.count: int | None = None
         self.ready = False
+        self.uncollected: list[Value] = []
 
 
 class BatchStream(HostObject):
@@ -114,7 +118,34 @@ def give(context: Context, loader: LoaderInstance) -> Value:
     found.batches += 1
     engine.assumed_batch = loader.size
     device = engine.default_device if engine.framework == "paddle" else "cpu"
-    return materialise(context, loader.batch, device)
+    batch = materialise(context, loader.batch, device)
+    if _leaves_to_collector(context, loader, batch):
+        if len(loader.uncollected) >= LEFT_TO_COLLECTOR:
+            loader.uncollected.clear()
+        loader.uncollected.append(batch)
+    return batch
+
+
+def _leaves_to_collector(context: Context, loader: LoaderInstance, batch: Value) -> bool:
+    """Whether a batch outlives its use: PaddlePaddle's loader gives one bare tensor, no list or dictionary of them.
+
+    ``_restore_batch`` in ``paddle/io/dataloader/flat.py`` closes over the list of a batch's tensors in a function that
+    refers to itself. It takes the tensors of lists and dictionaries out of that list, a bare one it leaves, so this one
+    waits for Python's collector of cycles (measured, PaddlePaddle 3.3.1: one batch more with each iteration, over the
+    ends of epochs, until some 127 lie there). Batches that workers made lie in shared memory on a CPU.
+    """
+    engine = context.engine
+    if engine.framework != "paddle" or not isinstance(batch, Tensor):
+        return False
+    if engine.default_device == "cpu" and loader.attrs.get("num_workers") not in (None, 0):
+        return False
+    context.findings.gap(
+        "batches that are not freed", context.where,
+        "PaddlePaddle's loader leaves batches of one bare tensor to Python's collector of cycles: memory grows by one "
+        f"batch with each iteration, up to {LEFT_TO_COLLECTOR}; only the iterations that were read are counted. "
+        "A data set whose items are tuples does not do this",
+    )  # fmt: skip
+    return True
 
 
 def prepare(context: Context, loader: LoaderInstance) -> None:
