@@ -22,6 +22,7 @@ from oarlock_profiler.core.interpreter.values import (
     Unknown,
     Value,
 )
+from oarlock_profiler.core.overlays.optimizer_signatures import OPTIMIZER_PARAMETERS
 from oarlock_profiler.core.overlays.registry import entry, get, linearise, register
 from oarlock_profiler.core.overlays.stdlib_collections import Partial
 
@@ -82,21 +83,33 @@ class ParameterKind(HostObject):
 
 
 class Parameters(HostObject):
-    """The parameters of a library's function that takes more than we model: a name that is missing may be there."""
+    """The parameters of a library's function that takes more than we model: a name that is missing may be there.
+
+    ``names`` are all its parameters, where they are known by name.
+    """
 
     def __init__(self, known: dict[str, Value], name: str) -> None:
         self.known = known
         self.name = name
+        listed = OPTIMIZER_PARAMETERS.get(name)
+        self.names = None if listed is None else listed.split()
 
     def py_binary(self, context: Any, op: str, other: Value, reflected: bool) -> Value:
         if op != "in":
             return MISSING
+        if self.names is not None:
+            return other in self.names
         return True if other in self.known else context.derived(f"the parameters of {self.name}", "bool")
 
     def py_getattr(self, context: Any, name: str) -> Value:
+        if name == "keys" and self.names is not None:
+            names = list(self.names)
+            return Native("Parameters.keys", lambda _m: names)
         return context.derived(f"the parameters of {self.name}") if name in ("keys", "values", "items") else MISSING
 
     def py_iterate(self, context: Any) -> Iteration | None:
+        if self.names is not None:
+            return Iteration(list(self.names))
         return Iteration(list(self.known), exact=False)
 
     def py_getitem(self, context: Any, key: Value) -> Value:
