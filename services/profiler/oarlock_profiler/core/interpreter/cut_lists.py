@@ -11,6 +11,7 @@ from typing import Any
 from oarlock_profiler.core.interpreter.values import Unknown, Value
 
 MOST_ITEMS = 4096
+_LOOKED_AT = 16
 _STATE = "cut lists"
 _NO_LIST = frozenset({"str", "bytes", "tensor", "array", "library", "callable"})
 
@@ -24,6 +25,22 @@ def cut(m: Any, target: Unknown, key: slice) -> Unknown | None:
     made = Unknown(target.why, target.where, target.hint, item=target.item, name=target.name)
     m.state.setdefault(_STATE, {})[id(made)] = (made, key.stop)
     return made
+
+
+def numbers(target: list[Value], key: slice) -> int | None:
+    """How long an open list of numbers is taken to be once it is cut to ``[:n]``; None when it is no such cut.
+
+    Of other things, files say, that a script goes through, one still stands for all.
+    """
+    if key.start not in (None, 0) or key.step is not None or type(key.stop) is not int:
+        return None
+    if not 0 < key.stop <= MOST_ITEMS:
+        return None
+    numeric = all(
+        isinstance(one, int | float) or (isinstance(one, Unknown) and one.hint in ("int", "float", "bool", "number"))
+        for one in target[:_LOOKED_AT]
+    )
+    return key.stop if numeric and target else None
 
 
 def length(m: Any, value: Value) -> int | None:

@@ -113,7 +113,7 @@ def subscript(c: Compiler, node: ast.Subscript, scope: Scope) -> Run:
     def run(f: Frame) -> Value:
         target, index = value(f), key(f)
         kind = type(target)
-        if kind is dict or kind is list or kind is tuple:
+        if kind is dict or kind is tuple or (kind is list and not m.open_lists.holds(target)):
             try:
                 return target[index]
             except Exception:  # noqa: S110 - asked again below, where it is placed and explained

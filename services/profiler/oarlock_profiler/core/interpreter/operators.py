@@ -421,7 +421,7 @@ def getitem(m: Machine, target: Value, key: Value) -> Value:
             return cut_lists.cut(m, target, key) or target
         return (cut_lists.cut(m, target, key) if isinstance(key, slice) else None) or m.part(target, key)
     if m.open_lists.holds(target) and isinstance(key, (int, slice)):
-        count = columns(key) if isinstance(key, slice) else None
+        count = (columns(key) or cut_lists.numbers(target, key)) if isinstance(key, slice) else None
         # as many as the slice says, as for a list of which nothing is known
         return m.open_lists.part(target, key) if count is None else m.open_lists.born((target * count)[:count])
     if _has_unknown(key):
