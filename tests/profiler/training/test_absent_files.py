@@ -51,3 +51,29 @@ x = torch.zeros(2, 5, dtype=torch.long)
     )
     assert reading.parameters_total == 2 * 8 * 30_000
     assert [gap.assumed for gap in reading.findings.gaps.values() if gap.what == "rows of an Embedding"] == [30_000]
+
+
+@pytest.mark.parametrize(
+    ("what", "shape"),
+    [
+        ("values.mean(0)", (3,)),
+        ("values.mean(0, keepdims=True)", (1, 3)),
+        ("((values - values.mean(0)) / values[:10].std(axis=0))[5:12]", (7, 3)),
+        ("(values - np.zeros([1, 3]))[5:12]", (7, 3)),
+        ("(values - values.mean(-1, keepdims=True))[5:12]", (7, 3)),
+    ],
+)
+def test_tables_of_unknown_length_are_scaled_by_their_columns(
+    read_script: Callable[..., Reading], what: str, shape: tuple[int, ...]
+) -> None:
+    reading = read_script(
+        f"""
+        import numpy as np
+        import pandas as pd
+        import torch
+        values = pd.read_csv("absent.csv")[["a", "b", "c"]].values
+        found = torch.tensor({what})
+        layer = torch.nn.Linear(found.shape[0], 10 * found.shape[-1], bias=False)
+        """
+    )
+    assert reading.parameters_total == shape[0] * 10 * shape[-1]

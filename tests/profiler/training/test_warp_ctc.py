@@ -55,3 +55,10 @@ def test_warp_ctc_takes_three_times_its_logits_and_its_tables(
     loss = "lengths = None\nloss = paddle.nn.functional.ctc_loss(w, labels, lengths, lengths, reduction='none')"
     taken = _peak(loss, **sizes) - _peak("", **sizes)
     assert taken == 3 * 4 * times * samples * classes + beside
+
+
+def test_labels_of_unknown_length_do_not_hide_the_loss() -> None:
+    sizes = {"times": 10, "samples": 2, "classes": 20, "letters": 1}
+    call = "import numpy as np\nlabels = paddle.to_tensor(np.load('absent.npy'))\n"
+    loss = "loss = paddle.nn.functional.ctc_loss(w, labels, None, None, reduction='sum')"
+    assert _peak(call + loss, **sizes) - _peak("", **sizes) > 3 * 4 * 10 * 2 * 20

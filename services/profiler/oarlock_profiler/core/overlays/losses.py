@@ -465,10 +465,12 @@ def paddle_ctc_loss(
     The padded copy of the logits and warp-ctc's workspace lie beside that gradient while the kernel runs.
     """
     del input_lengths, label_lengths, blank, norm_by_times
-    x, t = tensor(context, log_probs), tensor(context, labels)
+    x = tensor(context, log_probs)
     engine = engine_of(context)
     times, samples, classes = (*(x.shape or ()), 1, 1, 1)[:3]
-    scratch = x.nbytes + _warp_ctc_bytes(times, samples, classes, (t.shape or (1,))[-1], x.device)
+    # Labels of unknown length only make the tables smaller than they are; the logits are most of what is taken.
+    letters = ((labels.shape if isinstance(labels, Tensor) else None) or (0,))[-1]
+    scratch = x.nbytes + _warp_ctc_bytes(times, samples, classes, letters, x.device)
     loss = engine.apply_multi(
         "ctc_loss", [x], (((samples, 1), x.dtype), (x.shape or (), x.dtype)), saved=[(OUTPUT, 1)], kernel="warpctc",
         workspace_bytes=scratch,

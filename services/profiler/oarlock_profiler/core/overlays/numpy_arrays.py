@@ -361,6 +361,22 @@ def _array_like(value: Value) -> bool:
 _DIVIDING = frozenset({"/", "mean", "exp", "log", "sqrt", "sin", "cos", "tanh", "log2", "log10", "log1p", "expm1"})
 
 
+def _rows_broadcast(arrays: Sequence[NdArray], dtype: str) -> NdArray | None:
+    """Rows of unknown number with what they are broadcast against; None where less is known of either."""
+    known = [a.shape if a.shape is not None else None if a.row is None else (1, *a.row) for a in arrays]
+    if any(shape is None for shape in known):
+        return None
+    try:
+        shape = shapes.broadcast(*(s for s in known if s is not None))
+    except shapes.ShapeError:
+        return None
+    ranks = {1 + len(a.row) for a in arrays if a.shape is None and a.row is not None}
+    if ranks != {len(shape)}:
+        return None
+    # Another's first side of more than one is the number of the rows, too.
+    return NdArray(None, dtype, row=shape[1:]) if shape[0] == 1 else NdArray(shape, dtype)
+
+
 def elementwise(
     context: Context, op: str, left: Value, right: Value, *, reflected: bool = False, out: NdArray | None = None
 ) -> NdArray:
@@ -376,7 +392,9 @@ def elementwise(
             if floating and "float" not in arrays[0].dtype
             else arrays[0].dtype
         )
-        return NdArray(None, dtype, row=rows.pop()) if len(rows) == 1 else NdArray(None, "float64")
+        if len(rows) == 1:
+            return NdArray(None, dtype, row=rows.pop())
+        return _rows_broadcast(arrays, dtype) or NdArray(None, "float64")
     try:
         shape = shapes.broadcast(*(a.shape for a in arrays if a.shape is not None))
     except shapes.ShapeError as error:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+from oarlock_profiler.core.engine.shapes import axes_of
 from oarlock_profiler.core.interpreter.values import MISSING, Class, Context, Iteration, Native, Unknown, Value
 from oarlock_profiler.core.overlays import array_shapes as shapes
 from oarlock_profiler.core.overlays.numpy_arrays import (
@@ -185,7 +186,7 @@ def _reduction(name: str, kind: str) -> Callable[..., Value]:
             return (
                 Unknown("computed from an unknown array", context.where, hint="float")
                 if axis is None
-                else NdArray(None, array.dtype)
+                else _reduced_rows(context, array, axis, keepdims is True)
             )
         dtype = array.dtype
         if kind == "float":
@@ -209,6 +210,22 @@ def _reduction(name: str, kind: str) -> Callable[..., Value]:
         return new(context, shape, dtype, op=name)
 
     return function
+
+
+def _reduced_rows(context: Context, array: NdArray, axis: Value, keepdims: bool) -> Value:
+    """A reduction of rows of unknown number: over the rows all is known, within them their number stays unknown."""
+    if array.row is None or not isinstance(axis, int | tuple):
+        return NdArray(None, array.dtype)
+    try:
+        over = axes_of(axis, 1 + len(array.row))
+        shape = shapes.reduced((1, *array.row), axis, keepdims)
+    except shapes.ShapeError:
+        return NdArray(None, array.dtype)
+    if 0 not in over:
+        return NdArray(None, array.dtype, row=shape[1:])
+    if shape == ():
+        return Unknown("computed from an unknown array", context.where, hint="float")
+    return NdArray(shape, array.dtype)
 
 
 for _name, _kind in _REDUCTIONS.items():
