@@ -65,6 +65,14 @@ def _str(m: Any, value: Value = "", *_encoding: Value, **_more: Value) -> Value:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) and _encoding else text(m, value)
 
 
+_ALIKE = 4096
+"""Elements of an array, each a number that is not known, that are listed when only the first are shown."""
+
+
+def _numeric(value: Value) -> bool:
+    return isinstance(value, int | float) or (isinstance(value, Unknown) and value.hint in ("int", "float", "bool"))
+
+
 def _items(m: Any, value: Value, kind: str) -> Value:
     """All items, or an unknown when the source only stands for more."""
     if isinstance(value, Unknown):
@@ -74,6 +82,8 @@ def _items(m: Any, value: Value, kind: str) -> Value:
     iteration = m.iterate(value)
     items = m.take(iteration.items, m.budget.limits.size)
     if not iteration.exact and iteration.count != len(items):
+        if items and iteration.count is not None and len(items) < iteration.count <= _ALIKE and _numeric(items[-1]):
+            return items + [items[-1]] * (iteration.count - len(items))
         return Unknown("only part of the items is known", m.where, kind, item=items[0] if items else None)
     return items
 
