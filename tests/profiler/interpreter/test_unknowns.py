@@ -128,3 +128,27 @@ def test_of_a_flood_of_gaps_the_first_and_the_last_are_kept() -> None:
         findings.gap(f"gap {number}", None, "a flood")
         findings.gap(f"gap {number}", None, "a flood")
     assert [gap.what for gap in findings.gaps.values()] == [f"gap {n}" for n in (*range(7), 997, 998, 999)]
+
+
+@pytest.mark.parametrize("cut", ["ids[:50]", "ids[0:50]", "ids[-50:]"])
+def test_an_open_list_of_numbers_is_as_long_as_the_cut(cut: str) -> None:
+    ran = run(
+        f"ids = [int(w) for w in open('ids.txt').read().split()]\nkept = {cut}\nfull = kept + [0] * (50 - len(kept))\n"
+    )
+    assert len(ran["full"]) == 50
+
+
+def test_a_slice_of_an_open_list_of_texts_stays_open() -> None:
+    ran = run(
+        "files = []\nfor line in open('list.txt'):\n    files.append('a/' + 'b')\nsome = files[:1000]\nn = len(some)\n"
+    )
+    assert len(ran["some"]) == 1
+    assert isinstance(ran["n"], Unknown)
+
+
+def test_a_list_repeated_as_often_as_an_open_one_is_long_is_open_in_another() -> None:
+    ran = run(
+        "ids = [int(w) for w in open('ids.txt').read().split()]\nmask = []\nmask.extend([True] * len(ids))\nn = len(mask)\n"
+    )
+    assert ran["mask"] == [True]
+    assert isinstance(ran["n"], Unknown)

@@ -16,31 +16,42 @@ _STATE = "cut lists"
 _NO_LIST = frozenset({"str", "bytes", "tensor", "array", "library", "callable"})
 
 
+def _kept(key: slice) -> int | None:
+    """The most items that ``[:n]`` or ``[-n:]`` leaves; None for other slices."""
+    if key.step is not None:
+        return None
+    if key.start in (None, 0) and type(key.stop) is int:
+        most = key.stop
+    elif key.stop is None and type(key.start) is int:
+        most = -key.start
+    else:
+        return None
+    return most if 0 < most <= MOST_ITEMS else None
+
+
 def cut(m: Any, target: Unknown, key: slice) -> Unknown | None:
     """``target[:n]`` as a list of which the length is remembered; None when it is no such cut."""
-    if key.start not in (None, 0) or key.step is not None or type(key.stop) is not int:
-        return None
-    if not 0 < key.stop <= MOST_ITEMS or target.hint in _NO_LIST:
+    long = _kept(key)
+    if long is None or target.hint in _NO_LIST:
         return None
     made = Unknown(target.why, target.where, target.hint, item=target.item, name=target.name)
-    m.state.setdefault(_STATE, {})[id(made)] = (made, key.stop)
+    m.state.setdefault(_STATE, {})[id(made)] = (made, long)
     return made
 
 
 def numbers(target: list[Value], key: slice) -> int | None:
-    """How long an open list of numbers is taken to be once it is cut to ``[:n]``; None when it is no such cut.
+    """How long an open list of numbers is taken to be once it is cut to ``n`` of them; None when it is no such cut.
 
     Of other things, files say, that a script goes through, one still stands for all.
     """
-    if key.start not in (None, 0) or key.step is not None or type(key.stop) is not int:
-        return None
-    if not 0 < key.stop <= MOST_ITEMS:
+    long = _kept(key)
+    if long is None:
         return None
     numeric = all(
         isinstance(one, int | float) or (isinstance(one, Unknown) and one.hint in ("int", "float", "bool", "number"))
         for one in target[:_LOOKED_AT]
     )
-    return key.stop if numeric and target else None
+    return long if numeric and target else None
 
 
 def length(m: Any, value: Value) -> int | None:
