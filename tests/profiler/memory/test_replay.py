@@ -144,6 +144,11 @@ def test_a_first_layers_gradient_needs_its_weight_alone() -> None:
     assert scratch_of(replace(layer, filters=filters._replace(out_channels=112))) == Scratch()
 
 
+def test_a_convolution_of_no_channels_has_no_layer() -> None:
+    op = Op("conv2d", "", "float32", "forward", 0, 1024, 0, "", None, True, Filters(0, 0, 9, 1, 64))
+    assert layer_of(op, [1024]) is None
+
+
 def convolution(*, stride: int, channels: int, kernel: int) -> Convolution:
     tensor = 4 * 16 * channels * 64 * 64
     weight = 4 * channels * channels * kernel * kernel

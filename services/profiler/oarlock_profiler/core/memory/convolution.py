@@ -140,11 +140,13 @@ def layer_of(op: Op, fresh: Sequence[int]) -> Convolution | None:
         return None
     products = filters.in_channels // filters.groups * filters.area
     w = filters.out_channels * products * item
+    if w <= 0:
+        return None
     backward = op.phase == "backward"
     of_weight = w in fresh[:2]
     of_input = backward and (fresh[0] != w or fresh[1:2] == [w])
     y = op.flops * item // (2 * products * (1 + (of_input and of_weight) if backward else 1))
     x = fresh[0] if of_input else op.bytes_moved - y - w
-    if x <= 0 or y <= 0 or w <= 0:
+    if x <= 0 or y <= 0:
         return None
     return Convolution(x, y, w, filters, item, first=backward and not of_input)
