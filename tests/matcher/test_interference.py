@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from oarlock_matcher.core.devices import Share
 from oarlock_matcher.core.interference import speed_together
+from oarlock_matcher.core.lease_book import holders
 from oarlock_matcher.core.policy_settings import PolicySettings
+from oarlock_schemas import Lease, LeaseBook
 
 from .fleets import RTX_3090, Driver, need, node
 
@@ -35,3 +38,9 @@ def test_the_limit_is_the_operators() -> None:
     driver = Driver(PolicySettings(least_shared_speed=0.5)).fleet(node("r", RTX_3090, 1))
     for name in ("one", "two"):
         driver.place(need(name, 2, compute_milli=300, busy_milli=900))
+
+
+def test_a_lease_says_how_busy_its_task_keeps_the_device() -> None:
+    lease = Lease(task_id="t", attempt=1, bytes=5, compute_milli=250, busy_milli=600, since="2026-12-01T00:00:00Z")
+    ((task_id, share),) = holders(LeaseBook(device_uid="GPU-a", leases=[lease]), "n1")
+    assert (task_id, share) == ("t", Share("GPU-a", "n1", 5, 250, exclusive=False, busy_milli=600))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from oarlock_matcher.core.deadlines import expected_on, latest_start
 from oarlock_matcher.core.demand import Demand
 from oarlock_matcher.core.devices import NodeShare, Share
+from oarlock_matcher.core.fair_share import behind_seconds
 from oarlock_matcher.core.policies.base import EndedRun
 from oarlock_matcher.core.queue import Turn
 from oarlock_matcher.core.shapes import counts_to_try
@@ -27,9 +28,7 @@ def new_record(state: MatcherState, demand: Demand, now: float) -> TaskRecord:
     settings = state.settings
     due = arrived - demand.priority * settings.ageing_seconds
     if settings.fair_share_seconds:
-        usage = state.usage_of(demand.owner)
-        recent = usage.recent_devices(now, settings.fair_share_half_life_seconds)
-        due += settings.fair_share_seconds * (usage.devices + usage.waiting_devices + recent)
+        due += behind_seconds(state.usage_of(demand.owner), settings, now)
     latest = latest_start(demand)
     if latest is not None:
         # It is due when it must start to be done in time, but no deadline is worth more than so many levels of

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from oarlock_matcher.core.policy_settings import PolicySettings
     from oarlock_matcher.core.state import MatcherState
+    from oarlock_matcher.core.tasks import Usage
 
 OWNERS_TOLD = 1000
 """Those who used most; the others' use is small and soon forgotten. So many fit a message of the bus."""
@@ -24,6 +26,12 @@ class OwnerShare:
     behind_seconds: float
 
 
+def behind_seconds(usage: Usage, settings: PolicySettings, now: float) -> float:
+    """How much later than it came an owner's new task is put in the queue, for what the owner holds, wants and had."""
+    recent = usage.recent_devices(now, settings.fair_share_half_life_seconds)
+    return settings.fair_share_seconds * (usage.devices + usage.waiting_devices + recent)
+
+
 def owner_shares(state: MatcherState, now: float) -> tuple[OwnerShare, ...]:
     """Who used or wants most first; empty where operators have not switched the fair share on."""
     settings = state.settings
@@ -32,7 +40,7 @@ def owner_shares(state: MatcherState, now: float) -> tuple[OwnerShare, ...]:
     found: list[OwnerShare] = []
     for owner, usage in state.usage.items():
         recent = usage.recent_devices(now, settings.fair_share_half_life_seconds)
-        behind = settings.fair_share_seconds * (usage.devices + usage.waiting_devices + recent)
+        behind = behind_seconds(usage, settings, now)
         found.append(OwnerShare(owner, usage.devices, usage.waiting_devices, recent, behind))
     found.sort(key=lambda share: (-share.behind_seconds, share.owner))
     return tuple(found[:OWNERS_TOLD])

@@ -32,7 +32,9 @@ def remove(book: LeaseBook, task_id: str, attempt: int) -> LeaseBook | None:
 
 def holders(book: LeaseBook, node: str) -> tuple[tuple[str, Share], ...]:
     """Who holds what, as the core speaks of it."""
-    return tuple(
-        (held.task_id, Share(book.device_uid, node, held.bytes, held.compute_milli, held.exclusive))
-        for held in book.leases
-    )
+    return tuple((held.task_id, share_of(held, book.device_uid, node)) for held in book.leases)
+
+
+def share_of(lease: Lease, device_uid: str, node: str) -> Share:
+    """What a lease holds on its device, as the core speaks of it."""
+    return Share(device_uid, node, lease.bytes, lease.compute_milli, lease.exclusive, lease.busy_milli)

@@ -22,9 +22,8 @@ from oarlock_matcher.adapters.lease_books import BusBooks
 from oarlock_matcher.adapters.metrics import MatcherMetrics
 from oarlock_matcher.core import effects as fx
 from oarlock_matcher.core import events as ev
-from oarlock_matcher.core.devices import Share
 from oarlock_matcher.core.fair_share import OwnerShare, owner_shares
-from oarlock_matcher.core.lease_book import holders
+from oarlock_matcher.core.lease_book import holders, share_of
 from oarlock_matcher.core.machine import InvalidTransition, decide
 from oarlock_matcher.core.policy_settings import PolicySettings
 from oarlock_matcher.core.state import MatcherState
@@ -409,7 +408,7 @@ class Reign:
         if placed is None or placed.attempt != record.attempt:
             return False
         shares = tuple(
-            Share(device.uid, device.node, lease.bytes, lease.compute_milli, lease.exclusive, lease.busy_milli)
+            share_of(lease, device.uid, device.node)
             for device in sorted(placed.devices, key=lambda d: d.uid)
             for lease in (books[device.uid].leases if device.uid in books else [])
             if lease.task_id == record.task_id and lease.attempt == record.attempt
@@ -440,8 +439,7 @@ class Reign:
                     log.info("gave back a lease that belongs to no run", device=uid, task_id=lease.task_id)
                     await self._books.release_device(uid, lease.task_id, lease.attempt)
                 else:
-                    held = Share(uid, "", lease.bytes, lease.compute_milli, lease.exclusive, lease.busy_milli)
-                    await self._feed(ev.LeasesSeen(uid, ((lease.task_id, held),)))
+                    await self._feed(ev.LeasesSeen(uid, ((lease.task_id, share_of(lease, uid, "")),)))
 
     async def _resume(self, record: TaskRecord) -> None:
         if record.state == "submitted":
