@@ -170,14 +170,19 @@ def test_small_steps_are_bound_by_the_host() -> None:
 
 def test_a_device_is_busy_for_as_long_as_its_kernels_run() -> None:
     large, small = (cost.work_of(linear_trace(batch=batch, layers=50)) for batch in (65536, 1))
-    assert cost.busy_share(large, A100, "pytorch") == pytest.approx(1.0)
-    waiting = cost.busy_share(small, A100, "pytorch")
+    assert busy_share(large) == pytest.approx(1.0)
+    waiting = busy_share(small)
     seconds = cost.step_seconds(small, A100, "pytorch")
     assert waiting is not None
     assert seconds is not None
     assert seconds == pytest.approx(small.launches * cost.LAUNCH_SECONDS["pytorch"], rel=0.01)
     assert len(small.ops) * cost.KERNEL_SECONDS <= waiting * seconds < seconds
-    assert cost.busy_share(cost.work_of(Trace()), A100, "pytorch") is None
+    assert busy_share(cost.work_of(Trace())) is None
+
+
+def busy_share(work: cost.Work) -> float | None:
+    timed = cost.timed_step(work, A100, "pytorch")
+    return None if timed is None else timed.busy_share
 
 
 def test_price_and_duration() -> None:

@@ -80,27 +80,29 @@ def step_seconds(
     work: Work, device: DeviceSpec, framework: str | None, *, depthwise_slowdown: float = DEPTHWISE_SLOWDOWN
 ) -> float | None:
     """Seconds of one step of ``work`` on ``device``; None when the device's rates are not known."""
-    spent = _spent(work, device, framework, depthwise_slowdown)
-    return None if spent is None else spent.step
+    timed = timed_step(work, device, framework, depthwise_slowdown=depthwise_slowdown)
+    return None if timed is None else timed.seconds
 
 
-def busy_share(work: Work, device: DeviceSpec, framework: str | None) -> float | None:
-    """Share of a step, in 0..1, in which the device computes instead of waiting for launches or for its peers.
-
-    What the script does between steps (loading, logging) is not counted, so that a run is rather less busy.
-    """
-    spent = _spent(work, device, framework, DEPTHWISE_SLOWDOWN)
-    return None if spent is None or spent.step <= 0 else min(1.0, spent.kernels / spent.step)
-
-
-class _Spent(NamedTuple):
+class TimedStep(NamedTuple):
     """Seconds of one step, and those of them in which kernels run."""
 
-    step: float
-    kernels: float
+    seconds: float
+    kernel_seconds: float
+
+    @property
+    def busy_share(self) -> float | None:
+        """Share of the step, in 0..1, in which the device computes instead of waiting for launches or for its peers.
+
+        What the script does between steps (loading, logging) is not counted, so that a run is rather less busy.
+        """
+        return min(1.0, self.kernel_seconds / self.seconds) if self.seconds > 0 else None
 
 
-def _spent(work: Work, device: DeviceSpec, framework: str | None, depthwise_slowdown: float) -> _Spent | None:
+def timed_step(
+    work: Work, device: DeviceSpec, framework: str | None, *, depthwise_slowdown: float = DEPTHWISE_SLOWDOWN
+) -> TimedStep | None:
+    """How one step of ``work`` passes on ``device``; None when the device's rates are not known."""
     rates = _rates(device)
     bandwidth = device.bandwidth_bytes_per_second or (HOST_BYTES_PER_SECOND if device.is_host else None)
     if bandwidth is None or rates is None:
@@ -119,7 +121,7 @@ def _spent(work: Work, device: DeviceSpec, framework: str | None, depthwise_slow
             forward += seconds
     issue = 0.0 if device.is_host else work.launches * LAUNCH_SECONDS.get(framework or "", 8e-6)
     kernels = forward + backward
-    return _Spent(max(kernels, issue) + _communication(work, device, backward), kernels)
+    return TimedStep(max(kernels, issue) + _communication(work, device, backward), kernels)
 
 
 def _communication(work: Work, device: DeviceSpec, backward_seconds: float) -> float:

@@ -124,11 +124,14 @@ def _compute(
         return Compute(steps_per_epoch=reading.steps_per_epoch, epochs=reading.epochs)
     fleet = {spec.name: spec for spec in (*setting.fleet, *([setting.target] if setting.target else []))}
     seconds: dict[str, float | None] = {}
+    busy: dict[str, float | None] = {}
     for name, spec in fleet.items():
         if spec.is_host != on_host:
             continue
-        seconds[name] = cost.step_seconds(work, spec, framework)
-        if seconds[name] is None:
+        timed = cost.timed_step(work, spec, framework)
+        seconds[name] = None if timed is None else timed.seconds
+        busy[name] = None if timed is None else timed.busy_share
+        if timed is None:
             notes.unknown(f"step time on {name}", "the catalogue has no arithmetic rate or bandwidth of this kind")
     durations = {
         name: cost.duration_seconds(value, reading.steps_per_epoch, reading.epochs) for name, value in seconds.items()
@@ -139,7 +142,7 @@ def _compute(
         launches_per_step=work.launches,
         communication_bytes_per_step=work.communication_bytes,
         step_seconds=seconds,
-        busy_share={name: cost.busy_share(work, fleet[name], framework) for name in seconds},
+        busy_share=busy,
         steps_per_epoch=reading.steps_per_epoch,
         epochs=reading.epochs,
         duration_seconds=durations,

@@ -14,14 +14,8 @@ from oarlock_profiler.core.reading import Reading
 
 def summarise(machine: Machine, framework: str | None, stopped: str | None) -> Reading:
     """Gather what the interpreter, the engine and the overlays saw."""
-    imported = machine.importer.modules
-    if framework is None:
-        if "paddle" in imported:
-            framework = "paddlepaddle"
-        elif "torch" in imported:
-            framework = "pytorch"
-        elif "numpy" in imported:
-            framework = "numpy"
+    if framework is None and "numpy" in machine.importer.modules:
+        framework = "numpy"
     reading = Reading(
         framework=framework,
         kind="training" if machine.trace.steps else "other",

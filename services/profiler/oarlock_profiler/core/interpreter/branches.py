@@ -26,6 +26,7 @@ from oarlock_profiler.core.interpreter.choices import Choice, Place
 from oarlock_profiler.core.interpreter.frames import Frame, Run
 from oarlock_profiler.core.interpreter.loops import patience
 from oarlock_profiler.core.interpreter.values import MISSING, Unknown, Value
+from oarlock_profiler.core.overlays import library
 
 if TYPE_CHECKING:
     from oarlock_profiler.core.interpreter.machine import Machine
@@ -145,10 +146,6 @@ def _imports(block: Sequence[ast.stmt]) -> bool:
     return bool(block) and all(isinstance(s, (ast.Import, ast.ImportFrom)) for s in block)
 
 
-OWN_TEXTS = "oarlock/library/"
-"""Where our own texts of library modules seem to lie."""
-
-
 def _taken(side: bool) -> str:
     return "the branch is taken" if side else "the else side is taken"
 
@@ -232,7 +229,7 @@ class Branches:
     def _note(self, node: ast.If | ast.IfExp, doubt: Unknown, assumed: str) -> tuple[str, Where | None, str] | None:
         """Record what was assumed; the key of the gap."""
         m = self.machine
-        if m.frames and (m.frames[-1].module.file or "").startswith(OWN_TEXTS):
+        if m.frames and (m.frames[-1].module.file or "").startswith(library.SHOWN_FOLDER):
             return None  # the script's reader has no such line; what is unknown has its own gap
         key = (f"branch on {ast.unparse(node.test)[:80]}", m.where, f"the condition is not known: {doubt.why}")
         m.findings.gap(*key, assumed)

@@ -10,6 +10,7 @@ from typing import Any
 
 from oarlock_profiler.core.interpreter import attributes, builtin_types, classes
 from oarlock_profiler.core.interpreter.builtin_types import IMMUTABLE, TYPES
+from oarlock_profiler.core.interpreter.cut_lists import is_number
 from oarlock_profiler.core.interpreter.descriptors import ClassMethod, Property
 from oarlock_profiler.core.interpreter.errors import OBJECT, Raised, exception
 from oarlock_profiler.core.interpreter.formatting import text
@@ -69,10 +70,6 @@ _ALIKE = 4096
 """Elements of an array, each a number that is not known, that are listed when only the first are shown."""
 
 
-def _numeric(value: Value) -> bool:
-    return isinstance(value, int | float) or (isinstance(value, Unknown) and value.hint in ("int", "float", "bool"))
-
-
 def _items(m: Any, value: Value, kind: str) -> Value:
     """All items, or an unknown when the source only stands for more."""
     if isinstance(value, Unknown):
@@ -82,7 +79,7 @@ def _items(m: Any, value: Value, kind: str) -> Value:
     iteration = m.iterate(value)
     items = m.take(iteration.items, m.budget.limits.size)
     if not iteration.exact and iteration.count != len(items):
-        if items and iteration.count is not None and len(items) < iteration.count <= _ALIKE and _numeric(items[-1]):
+        if items and iteration.count is not None and len(items) < iteration.count <= _ALIKE and is_number(items[-1]):
             return items + [items[-1]] * (iteration.count - len(items))
         return Unknown("only part of the items is known", m.where, kind, item=items[0] if items else None)
     return items

@@ -47,11 +47,13 @@ def numbers(target: list[Value], key: slice) -> int | None:
     long = _kept(key)
     if long is None:
         return None
-    numeric = all(
-        isinstance(one, int | float) or (isinstance(one, Unknown) and one.hint in ("int", "float", "bool", "number"))
-        for one in target[:_LOOKED_AT]
-    )
-    return long if numeric and target else None
+    return long if target and all(map(is_number, target[:_LOOKED_AT])) else None
+
+
+def is_number(value: Value) -> bool:
+    """Whether a value is a number, known or not."""
+    hint = value.hint if isinstance(value, Unknown) else None
+    return isinstance(value, int | float) or hint in ("int", "float", "bool", "number")
 
 
 def length(m: Any, value: Value) -> int | None:

@@ -210,3 +210,15 @@ def caller_arguments(context: Context) -> Value:
 def moved_loader(context: Context, loader: Value, device: Value) -> Value:
     """A loader whose batches come on ``device``."""
     return MovedStream(loader, device) if isinstance(loader, LoaderInstance) else loader
+
+
+@entry("oarlock_host.is_unknown")
+def is_unknown(context: Context, value: Value) -> Value:
+    """Whether a value is not known."""
+    return isinstance(value, Unknown)
+
+
+@entry("oarlock_host.many")
+def many(context: Context, items: Value) -> Value:
+    """A list whose items stand for a number of them that is not known."""
+    return Unknown("rows of a table", context.where, "list", item=items[0]) if isinstance(items, list) else items

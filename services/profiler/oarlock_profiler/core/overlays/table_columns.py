@@ -208,15 +208,3 @@ def _column(values: Sequence[str], count: int) -> tuple[NdArray, dict[str, Value
     if len(words) <= KEPT_ELEMENTS:
         facts["words"] = list(words)
     return NdArray((count,), "str", None, data), facts
-
-
-@entry("oarlock_host.is_unknown")
-def is_unknown(context: Context, value: Value) -> Value:
-    """Whether a value is not known."""
-    return isinstance(value, Unknown)
-
-
-@entry("oarlock_host.many")
-def many(context: Context, items: Value) -> Value:
-    """A list whose items stand for a number of them that is not known."""
-    return Unknown("rows of a table", context.where, "list", item=items[0]) if isinstance(items, list) else items

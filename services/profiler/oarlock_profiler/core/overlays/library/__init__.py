@@ -15,6 +15,8 @@ import importlib.resources
 from oarlock_profiler.core.overlays.registry import declare_package
 
 _SUFFIX = ".py.txt"
+SHOWN_FOLDER = "oarlock/library/"
+"""Where the texts seem to lie, for people."""
 
 HOMES: dict[str, str] = {}
 """Public names that live in a text module of another name: ``paddle.Model`` → ``oarlock_hapi``."""
@@ -62,9 +64,9 @@ def source(module: str) -> tuple[str, bytes] | None:
         owner, _, member = ALIASES[module].partition(":")
         home = f"owner.{member}" if member else "owner"
         text = f"import {owner} as owner\n\n\ndef __getattr__(name):\n    return getattr({home}, name)\n"
-        return f"oarlock/library/{module}.py", text.encode()
+        return f"{SHOWN_FOLDER}{module}.py", text.encode()
     file = importlib.resources.files(__name__).joinpath(f"{module}{_SUFFIX}")
-    return f"oarlock/library/{module}.py", file.read_bytes()
+    return f"{SHOWN_FOLDER}{module}.py", file.read_bytes()
 
 
 @functools.cache
