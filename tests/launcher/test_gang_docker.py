@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import docker
 import pytest
 from tests.launcher.test_docker_runs import _empty, engine, shell
-from tests.launcher.test_gang_runs import NODES, Pair
-from tests.service_process import ServiceProcess
+from tests.launcher.test_gang_runs import NODES, Pair, launchers
 
 from oarlock_runtime import Bus, EmbeddedServer
 from oarlock_schemas import TaskLaunched
 
 if TYPE_CHECKING:
     from tests.launcher.conftest import DockerEngine, Matcher
+    from tests.service_process import ServiceProcess
 
 pytestmark = pytest.mark.docker
 
@@ -30,23 +30,15 @@ async def containers(
     nats: EmbeddedServer, bus: Bus, matcher: Matcher, docker_engine: DockerEngine, tmp_path: Path
 ) -> AsyncIterator[Pair]:
     """Both launchers, running; what they may use for gangs is the host's network."""
-    launchers = []
-    for node in NODES:
-        folder = tmp_path / node / "launcher"
-        folder.mkdir(parents=True)
-        extra = {
-            "OARLOCK_SITE_SHARED": "true",
-            "OARLOCK_RUNTIME": "docker",
-            "DOCKER_HOST": docker_engine.host,
-            "OARLOCK_DOCKER_NETWORK": "none",
-            "OARLOCK_DOCKER_GANG_NETWORK": "host",
-            "OARLOCK_DOCKER_PULL": "false",
-            "OARLOCK_RUN_GRACE_SECONDS": "1",
-        }
-        launchers.append(ServiceProcess("launcher", nats, folder, matcher.site, node, extra))
-    await asyncio.gather(*(launcher.start() for launcher in launchers))
-    yield Pair(matcher, bus, *launchers)
-    await asyncio.gather(*(launcher.end() for launcher in launchers))
+    settings = {
+        "OARLOCK_RUNTIME": "docker",
+        "DOCKER_HOST": docker_engine.host,
+        "OARLOCK_DOCKER_NETWORK": "none",
+        "OARLOCK_DOCKER_GANG_NETWORK": "host",
+        "OARLOCK_DOCKER_PULL": "false",
+    }
+    async with launchers(nats, bus, matcher, tmp_path, settings) as both:
+        yield both
 
 
 def running(engine: docker.DockerClient, launched: TaskLaunched) -> bool:

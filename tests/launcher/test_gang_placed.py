@@ -118,20 +118,26 @@ async def test_a_gang_is_placed_runs_and_gives_everything_back(bus: Bus, matcher
     assert {device.node for device in placed.devices} == set(NODES)
 
 
+async def launches(bus: Bus, task_id: str, count: int) -> dict[tuple[int, str], int]:
+    """The process of each attempt on each node, once there are ``count``."""
+    found: dict[tuple[int, str], int] = {}
+    async with asyncio.timeout(60):
+        async for message in bus.watch(bus.subjects.launched(task_id), start="all"):
+            event = message.parse(TaskLaunched)
+            assert event.pid is not None
+            found[event.attempt, event.node] = event.pid
+            if len(found) == count:
+                return found
+    raise AssertionError
+
+
 async def test_a_member_that_dies_frees_all_devices_once_and_the_task_is_tried_again(
     bus: Bus, matcher: Matcher, fleet: None
 ) -> None:
     await submit(bus, "g2", SLEEPER, retries=1)
     # Waits for both devices, whole.
     await submit(bus, "g3", "print('after')")
-    first: dict[tuple[int, str], int] = {}
-    async with asyncio.timeout(60):
-        async for message in bus.watch(bus.subjects.launched("g2"), start="all"):
-            event = message.parse(TaskLaunched)
-            assert event.pid is not None
-            first[event.attempt, event.node] = event.pid
-            if len(first) == 2:
-                break
+    first = await launches(bus, "g2", 2)
     await held(bus, {"g2"})
     os.kill(first[1, "right"], signal.SIGKILL)
     finished = await matcher.finished("g2", seconds=60)
@@ -139,13 +145,7 @@ async def test_a_member_that_dies_frees_all_devices_once_and_the_task_is_tried_a
     await gone(first[1, "left"])
     assert (await matcher.finished("g3", seconds=60)).outcome == "ok"
     # Its second attempt is a gang of its own.
-    async with asyncio.timeout(60):
-        async for message in bus.watch(bus.subjects.launched("g2"), start="all"):
-            event = message.parse(TaskLaunched)
-            assert event.pid is not None
-            first[event.attempt, event.node] = event.pid
-            if len(first) == 4:
-                break
+    assert len(await launches(bus, "g2", 4)) == 4
     await bus.publish(bus.subjects.cancel("g2"), {})
     assert (await matcher.finished("g2", 2, seconds=60)).outcome == "cancelled"
     await held(bus, set())

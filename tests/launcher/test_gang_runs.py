@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,22 +69,27 @@ class Pair:
         assert await self.matcher.stored(self.bus.subjects.launched(task_id)) == len(launched)
 
 
+@asynccontextmanager
+async def launchers(
+    nats: EmbeddedServer, bus: Bus, matcher: Matcher, folder: Path, settings: dict[str, str]
+) -> AsyncIterator[Pair]:
+    """A launcher for each node of one site, while they run."""
+    extra = {"OARLOCK_SITE_SHARED": "true", "OARLOCK_RUN_GRACE_SECONDS": "1", **settings}
+    made = []
+    for node in NODES:
+        home = folder / node / "launcher"
+        home.mkdir(parents=True)
+        made.append(ServiceProcess("launcher", nats, home, matcher.site, node, extra))
+    await asyncio.gather(*(launcher.start() for launcher in made))
+    yield Pair(matcher, bus, *made)
+    await asyncio.gather(*(launcher.end() for launcher in made))
+
+
 @pytest.fixture
 async def pair(nats: EmbeddedServer, bus: Bus, matcher: Matcher, tmp_path: Path) -> AsyncIterator[Pair]:
     """Both launchers, running."""
-    launchers = []
-    for node in NODES:
-        folder = tmp_path / node / "launcher"
-        folder.mkdir(parents=True)
-        extra = {
-            "OARLOCK_SITE_SHARED": "true",
-            "OARLOCK_RUN_GRACE_SECONDS": "1",
-            "OARLOCK_GANG_LOST_SECONDS": "1",
-        }
-        launchers.append(ServiceProcess("launcher", nats, folder, matcher.site, node, extra))
-    await asyncio.gather(*(launcher.start() for launcher in launchers))
-    yield Pair(matcher, bus, *launchers)
-    await asyncio.gather(*(launcher.end() for launcher in launchers))
+    async with launchers(nats, bus, matcher, tmp_path, {"OARLOCK_GANG_LOST_SECONDS": "1"}) as both:
+        yield both
 
 
 MEETING = """
