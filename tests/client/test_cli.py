@@ -81,6 +81,7 @@ def test_fit_names_the_largest_batch(tmp_path: Path) -> None:
         (["submit", "nothing.py"], 2, "does not exist"),
         (["submit", "bad.yaml"], 2, "$.priority"),
         (["submit", "empty.py", "--gpus", "some"], 2, "--gpus"),
+        (["submit", "empty.py", "--shared", "--exclusive"], 2, "exclude each other"),
         (["simulate", "--nodes", "nothing.csv", "--tasks", "nothing.csv"], 2, "nothing.csv"),
         (["frobnicate"], 2, "frobnicate"),
         (["ps"], 1, "oarlock up"),

@@ -44,6 +44,7 @@ def submit(
     require: Annotated[list[str] | None, typer.Option(help="only these device kinds")] = None,
     forbid: Annotated[list[str] | None, typer.Option(help="never these device kinds")] = None,
     exclusive: Annotated[bool, typer.Option("--exclusive", help="share no device")] = False,
+    shared: Annotated[bool, typer.Option("--shared", help="others that allow it too may use its device")] = False,
     several_nodes: Annotated[
         bool, typer.Option("--several-nodes", help="its devices may be of several nodes of one site")
     ] = False,
@@ -91,6 +92,7 @@ def submit(
                 "required_devices": require or None,
                 "forbidden_devices": forbid or None,
                 "exclusive": exclusive or None,
+                "shared": shared or None,
                 "several_nodes": several_nodes or None,
             },
             "scheduler": {"timeout_seconds": timeout, "run_timeout_seconds": run_timeout},
